@@ -6,7 +6,7 @@ Out: drakit with that bug. Nothing of this is in the product.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from drakit.allocator.inventory import ledger
 from drakit.allocator.search import layouts
 from drakit.allocator.search.constraints import Constraint
+from drakit.api.objects.claims import ResourceClaim
 from drakit.api.objects.pods import Pod
 from drakit.api.podclaims import pod_consumer
 from drakit.apiserver.admission.plugins.device_ownership import DeviceOwnership
@@ -30,6 +31,7 @@ from drakit.controllers.garbage import NamespaceController
 from drakit.informers import LeaderElector, Result
 from drakit.informers.reflector import Reflector
 from drakit.nodeagent.claims.preparation import ClaimPreparation
+from drakit.nodeagent.claims.records import ClaimRecord
 from drakit.nodeagent.pods import plan
 from drakit.scheduler.dynamicresources.nodeallocatable import accounting
 from drakit.scheduler.dynamicresources.points import binding, readiness
@@ -185,6 +187,32 @@ def no_comparison(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "check_revision", lambda *_: False)
 
 
+def released_stays_charged(patch: pytest.MonkeyPatch) -> None:
+    """Devices and counters of a claim that was released stay charged."""
+    whole = ledger.Ledger.put
+
+    def put(self: ledger.Ledger, claim: ResourceClaim) -> Iterable[Any]:
+        return whole(self, claim) if claim.status.allocation is not None else ()
+
+    patch.setattr(ledger.Ledger, "put", put)
+    patch.setattr(ledger.Ledger, "remove", lambda *_: ())
+
+
+def prepare_during_unprepare(patch: pytest.MonkeyPatch) -> None:
+    """A pod does not wait until its claim is unprepared for the one before it."""
+    whole = ClaimPreparation._enter
+
+    async def enter(self: ClaimPreparation, pod: Pod, admitted: Any) -> ClaimRecord:
+        metadata = admitted.claim.metadata
+        found = self.records.find(metadata.namespace, metadata.name)
+        if found is not None and found.leaving is not None:
+            found.pods[pod.metadata.uid] = None
+            return found
+        return await whole(self, pod, admitted)
+
+    patch.setattr(ClaimPreparation, "_enter", enter)
+
+
 def groups_last(patch: pytest.MonkeyPatch) -> None:
     """Claims of a group stay reserved when it is gone."""
 
@@ -274,6 +302,8 @@ PLANTS = (
     Plant("a gang is bound in part", torn_gangs, 14, "of gang"),
     Plant("devices take nothing of their node", overcommitted_nodes, 16, "processors of"),
     Plant("an update does not compare versions", no_comparison, 3, "somebody has overwritten it"),
+    Plant("what is released stays charged", released_stays_charged, 2, "is pending and fits"),
+    Plant("a claim is prepared while it is unprepared", prepare_during_unprepare, 781, "is not prepared for"),
     Plant("claims of a group stay when it is gone", groups_last, 2412, "a group that is gone"),
     Plant("the claim of a group is reserved for a pod", reserved_for_pods, 7, "is its group's"),
     Plant("a namespace goes before it is empty", early_namespace, 7, "is gone, and"),

@@ -262,6 +262,8 @@ async def _calm_down(world: World, hands: Hands, quiet: float) -> None:
     left: list[str] = ["nothing was looked at"]
     while left and world.loop.time() < end and not world.violations:
         await asyncio.sleep(_LOOK)
-        left = [*unfinished(world.judge), *(["users have not done what they wanted"] if hands.busy else [])]
+        left = [*unfinished(world.judge), *(f"{each} has work left" for each in world.busy())]
+        if hands.busy:
+            left.append("users have not done what they wanted")
     for each in left if not world.violations else ():
         world.violate(f"after {quiet:g} quiet seconds: {each}")

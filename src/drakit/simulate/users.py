@@ -80,6 +80,8 @@ class Hands:
 
     async def create(self, objects: Sequence[Plain]) -> None:
         for each in objects:
+            if wait := each["metadata"].get("annotations", {}).get(workload.AFTER):
+                await asyncio.sleep(float(wait))
             for _ in range(_TRIES):
                 try:
                     await self._client.create(each)

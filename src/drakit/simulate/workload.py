@@ -28,6 +28,8 @@ CPUS = 32
 """Processors of a node."""
 TEAM = "team"
 """A namespace that users delete and make again."""
+AFTER = "sim.drakit.dev/after"
+"""How many seconds after the object before it one is made."""
 NOTES = "sim.drakit.dev/note-"
 """Annotations that users add, each with a name of its own."""
 KINDS = (
@@ -151,8 +153,10 @@ def _pod_objects(name: str, kind: str, random: Random) -> list[Plain]:
         return [_pod(name, [], random, extended=True)]
     spec, needs = _request(kind, random)
     if kind == "shared":
-        return [_claim(name, spec), _pod(f"{name}-a", needs, random, claim=name),
-                _pod(f"{name}-b", needs, random, claim=name)]  # fmt: skip
+        pods = [_pod(f"{name}-{each}", needs, random, claim=name) for each in "abc"]
+        for each in pods[1:]:  # one of a claim's pods may come when another goes
+            each["metadata"]["annotations"][AFTER] = str(random.choice((0, 1, 5, 20)))
+        return [_claim(name, spec), *pods]
     if kind == "gang":
         pods = [_pod(f"{name}-{each}", needs, random, template=name, group=name) for each in range(_GANG)]
         return [_template(name, spec), _pod_group(name, {"gang": {"minCount": _GANG}}), *pods]

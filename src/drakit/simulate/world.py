@@ -81,7 +81,8 @@ class World:
         """Whether nothing counts any more: what is left is being closed."""
         self.met: Counter[tuple[str, str]] = Counter()
         self.store: JournalStore | None = None
-        self.schedulers: dict[str, Scheduler] = {}
+        self.workers: dict[str, Scheduler | Controllers] = {}
+        """The latest life of each component that has queues."""
         self._directory = directory
         self._lives: Counter[str] = Counter()
         self._mains: dict[str, Main] = {}
@@ -216,6 +217,11 @@ class World:
     def client(self, process: Process, user: User) -> Client:
         return Client(self.network.line(user), clock=process.clock, on_warning=lambda _: None)
 
+    def busy(self) -> list[str]:
+        """Those who lead and have a queue that is not empty, or work on what they took from one."""
+        leading = {name: made for name, made in self.workers.items() if self.processes[name].alive and made.is_synced}
+        return [name for name, made in leading.items() if not made.is_idle]
+
     # Components
 
     def begin(self, nodes: int, random: Random) -> None:
@@ -277,7 +283,7 @@ class World:
     async def _scheduler(self, process: Process) -> None:
         client = self.client(process, SCHEDULER)
         made = Scheduler(client, clock=process.clock, gates=self.gates, random=self.random)
-        self.schedulers[process.name] = made
+        self.workers[process.name] = made
         await self._elected(process, client, "kube-scheduler", made.run)
 
     async def _controllers(self, process: Process) -> None:
@@ -290,6 +296,7 @@ class World:
             client_of=lambda account: self.client(process, controller(account)),
             makers=[BY_NAME[each] for each in _CONTROLLERS],
         )
+        self.workers[process.name] = made
         await self._elected(process, client, "kube-controller-manager", made.run)
 
     async def _elected(self, process: Process, client: Client, name: str, work: Callable[[], Any]) -> None:
