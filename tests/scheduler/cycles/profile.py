@@ -27,6 +27,9 @@ class Nodes(list[NodeInfo]):
     def all(self) -> list[NodeInfo]:
         return list(self)
 
+    def placed(self) -> list[Pod]:
+        return [pod for node in self for pod in node.pods.values()]
+
     def get(self, name: str) -> NodeInfo | None:
         return next((each for each in self if each.name == name), None)
 

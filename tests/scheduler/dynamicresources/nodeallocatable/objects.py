@@ -93,6 +93,9 @@ class Nodes(list[NodeInfo]):
     def all(self) -> list[NodeInfo]:
         return list(self)
 
+    def placed(self) -> list[Pod]:
+        return [pod for node in self for pod in node.pods.values()]
+
 
 def accounting(*slices: ResourceSlice, nodes: Nodes | None = None, gates: FeatureGates = ON) -> Accounting:
     made = Accounting(inventory_of(*slices), nodes if nodes is not None else Nodes(), gates)
