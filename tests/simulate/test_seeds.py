@@ -17,6 +17,7 @@ MENDED = {
     6: "an agent whose watch broke off asks for its own pods, and follows them again",
     200: "a cache of claims that lags behind gives nothing of a quota back",
     4100: "a claim of extended resources that could not be deallocated does not vanish with its devices",
+    7642: "a group of which a pod runs keeps its claim when the Node object of that pod is deleted",
     2801: "of two controllers that lead for a moment, the second does not exchange the claim of a pod",
 }
 """Seeds that found a bug when their runs were others, and what holds since."""
