@@ -9,6 +9,7 @@ What a client or a file sends goes through `drakit.api.codec.documents`, which r
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -46,11 +47,15 @@ def encode_hook(value: object) -> str:
 
 
 _DECODERS: dict[type[Model], Any] = {}
+_READY: set[type[Model]] = set()
+_READYING = Lock()
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
 def from_plain(model: type[M], data: Any) -> M:
     """Turn plain data into a struct; raise DecodeError that says where it does not fit."""
+    if model not in _READY:
+        _make_ready(model)
     try:
         return msgspec.convert(data, model, dec_hook=decode_hook)
     except msgspec.ValidationError:
@@ -90,8 +95,20 @@ def decoder(model: type[M]) -> msgspec.json.Decoder[M]:
     """The decoder of a model, made once."""
     made: msgspec.json.Decoder[M] | None = _DECODERS.get(model)
     if made is None:
+        _make_ready(model)
         made = _DECODERS[model] = msgspec.json.Decoder(model, dec_hook=decode_hook)
     return made
+
+
+def _make_ready(model: type[Model]) -> None:
+    """Have msgspec look at a model, and at all models within it, in one thread at a time.
+
+    It does so on first use, and a model is known before its fields are. A second thread that came meanwhile would end
+    the process. The server works on large objects in threads, and a test may have clusters in several.
+    """
+    with _READYING:
+        msgspec.json.Decoder(model, dec_hook=decode_hook)
+        _READY.add(model)
 
 
 def without_nulls(data: Any, model: type[Model]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from drakit.api import schemas
@@ -30,6 +31,7 @@ from drakit.api.schemas.shapes import (
 from drakit.api.schemas.structshapes import Field, StructShape
 from drakit.api.text.times import canonical_micro_time, canonical_time
 
+_COMPILING = Lock()
 _LEAVES: dict[str, Shape] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": QuantityShape("resource.Quantity"),
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": TimeShape(canonical_time),
@@ -46,7 +48,9 @@ def shape_of(group_version: str, kind: str) -> StructShape:
     """The shape of a kind; KeyError when the group and version has no such kind."""
     for name, schema in schemas.load(group_version).items():
         if _declares(schema, group_version, kind):
-            shape = _compiler(group_version).named(name)
+            # A shape is known before its fields are: another thread must not see it meanwhile.
+            with _COMPILING:
+                shape = _compiler(group_version).named(name)
             if isinstance(shape, StructShape):
                 return shape
     raise KeyError(f"{group_version} has no kind {kind}")
