@@ -37,6 +37,12 @@ class Bench:
     def namespace(self, name: str, **metadata: Any) -> None:
         self.put(f"/registry/core/namespaces/{name}", {"metadata": {"name": name, **metadata}})
 
+    def quota(self, claims: int, *, counts: bool) -> None:
+        """A quota of claims; it counts once its status says what is hard."""
+        self.judge.quota = claims
+        status = {"hard": {"count/resourceclaims.resource.k8s.io": str(claims)}} if counts else {}
+        self.put("/registry/core/resourcequotas/default/claims", {"metadata": {"name": "claims"}, "status": status})
+
     def group(self, name: str, *, least: int = 0, claims: Sequence[dict[str, Any]] = (), made: str = "") -> None:
         metadata = {"name": name, "namespace": "default", "uid": name}
         policy = {"gang": {"minCount": least}} if least else {"basic": {}}
@@ -144,9 +150,22 @@ def test_a_pod_that_runs_without_its_reservation_is_seen() -> None:
 
 def test_a_quota_that_is_exceeded_is_seen() -> None:
     bench = Bench()
-    bench.judge.quota = 1
+    bench.quota(1, counts=True)
     bench.claim("a")
     bench.claim("b")
+    assert bench.said == ["2 claims, and the quota is 1"]
+
+
+def test_claims_from_before_a_quota_counts_may_stay_and_more_may_not_come_later() -> None:
+    bench = Bench()
+    bench.quota(1, counts=False)
+    bench.claim("a")
+    bench.claim("b")
+    bench.quota(1, counts=True)
+    bench.claim("b", users=("p",))
+    assert bench.said == []
+    bench.put(f"{PREFIX}/resourceclaims/default/b", None)
+    bench.claim("c")
     assert bench.said == ["2 claims, and the quota is 1"]
 
 

@@ -47,6 +47,8 @@ class Judge:
         """By uid, annotations that their authors were told are stored."""
         self.revision = 0
         self.quota: int | None = None
+        self._came_before = False
+        """Whether there are too many claims from before the quota counted: they may stay."""
 
     # What happens
 
@@ -143,6 +145,8 @@ class Judge:
                 self._tell(choices.wrong_devices(fresh, self))
             if after is not None:
                 self._tell(choices.wrong_users(after, self))
+        if resource == "resourcequotas":
+            self._check_quota()
         if resource == "pods" and after is not None and after["spec"].get("nodeName"):
             bound = before is not None and not before["spec"].get("nodeName")
             if bound:
@@ -178,7 +182,16 @@ class Judge:
                     yield _name(claim), (each["driver"], each["pool"], each["device"]), each
 
     def _check_quota(self) -> None:
-        if self.quota is not None and self.claims_in("default") > self.quota:
+        """As Kubernetes says: nothing is refused before the status of a quota says what is hard."""
+        if self.quota is None:
+            return
+        counts = any((each.get("status") or {}).get("hard") for each in self.objects["resourcequotas"].values())
+        exceeded = self.claims_in("default") > self.quota
+        if not counts:
+            self._came_before = exceeded
+        elif not exceeded:
+            self._came_before = False
+        elif not self._came_before:
             self._violate(f"{self.claims_in('default')} claims, and the quota is {self.quota}")
 
     def claims_in(self, namespace: str) -> int:
