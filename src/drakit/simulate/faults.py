@@ -183,7 +183,7 @@ def _roll(world: World, random: Random) -> None:
     world.note(f"{new} is to follow {old}")
     world.add_instance(new)
     grace = random.choice((None, 12.0))
-    world.loop.call_later(random.choice((1.0, 10.0, 40.0)), world.retire, old, grace, context=world.context)
+    world.loop.call_later(random.choice((1.0, 10.0, 40.0)), world.retire, old, new, grace, context=world.context)
 
 
 def _shrink(world: World, random: Random) -> None:

@@ -173,10 +173,13 @@ class World:
         self._mains[name] = self._driver
         self.start(name)
 
-    def retire(self, name: str, grace: float | None) -> None:
-        """An instance of a driver goes for good: told to end, with so much time for it, or killed."""
+    def retire(self, name: str, successor: str, grace: float | None) -> None:
+        """An instance of a driver goes for good: told to end, with so much time for it, or killed.
+
+        It stays if another update has taken its successor away meanwhile: somebody serves always.
+        """
         process = self.processes.get(name)
-        if process is None or name not in self._mains:
+        if process is None or name not in self._mains or successor not in self._mains:
             return
         del self._mains[name]
         if grace is not None and process.alive and process.main is not None:
