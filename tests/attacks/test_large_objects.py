@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from drakit.api.codec.protobuf import CONTENT_TYPE as PROTOBUF
-from drakit.api.codec.protobuf import encode_message
+from drakit.api.codec.protobuf import encode_stored
 from drakit.api.exchange import EventStream, Parted, Raw, Request, Response
 from drakit.api.text.yamldump import dump_yaml
 from drakit.apiserver import Limits, Settings, tables
@@ -259,7 +259,7 @@ async def test_a_large_object_becomes_yaml_and_protobuf_beside_the_loop(monkeypa
         return noted
 
     monkeypatch.setattr(representation, "dump_yaml", noting(dump_yaml))
-    monkeypatch.setattr(objects, "encode_message", noting(encode_message))
+    monkeypatch.setattr(objects, "encode_stored", noting(encode_stored))
     async with serving() as api:
         await api.create(PODS, big_pod("large"))
         assert (await api.get(f"{PODS}/large", accept="application/yaml")).code == 200
