@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from drakit.allocator.inventory import ledger
-from drakit.allocator.search import layouts
+from drakit.allocator.search import traits
 from drakit.allocator.search.constraints import Constraint
 from drakit.api.objects.claims import ResourceClaim
 from drakit.api.objects.pods import Pod
@@ -149,7 +149,7 @@ def no_constraints(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_taints(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(layouts, "untolerated", lambda *_: None)
+    patch.setattr(traits, "untolerated", lambda *_: None)
 
 
 def no_binding_conditions(patch: pytest.MonkeyPatch) -> None:
