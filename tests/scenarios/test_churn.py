@@ -40,8 +40,8 @@ async def test_memory_is_flat_under_an_hour_of_churn(dra_cluster: AsyncCluster) 
     # Until history, caches and events have reached their bounds.
     before = await churn(dra_cluster, 20)
     after = await churn(dra_cluster, 40)
-    # The garbage collector remembers owners that are gone, 500 at most, by three objects each. Beside them hardly anything
-    # grows: some ten objects were measured. How many there are in all depends on what the interpreter has set aside.
+    # The garbage collector remembers owners that are gone, 500 at most, by three objects each. Beside them hardly
+    # anything grows: ten objects were measured. How many there are in all depends on what the interpreter set aside.
     assert after - before < 3 * 2 * 40 + 50
     # Twelve minutes' worth of events at most: ten that they live, and what the next round deletes.
     assert 0 < len(await dra_cluster.list(EVENTS)) < 12 * 2 * 6
