@@ -18,7 +18,7 @@ import msgspec
 from drakit.api.codec.specs import SHARED_SIZE, SPECS
 from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.patching.atoms import Atom, atom_of
-from drakit.apiserver.patching.comparing import Comparison, compare, fields_of, taken_by
+from drakit.apiserver.patching.comparing import Comparison, compare, fields_of
 from drakit.apiserver.patching.entries import Manager, OwnedFields, Owners
 from drakit.apiserver.patching.fieldsets import (
     Elements,
@@ -36,6 +36,11 @@ Convert = Callable[[Document, str], "Document | None"]
 
 _SELF = Manager("", "current-operation")
 _SPEC = "spec"
+SET_BY_SERVER = frozenset(
+    ("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+     "resourceVersion")
+)  # fmt: skip
+"""Fields of metadata that nobody owns."""
 
 
 class ApplyConflicts(Exception):
@@ -63,18 +68,20 @@ def own_create(target: WriteTarget, new: Document, owners: Owners) -> tuple[Owne
     """The owners of a new object, and the fields that its creator owns: those that an empty object does not have."""
     if owners:
         return own_update(target, _empty(target.api_version, target.kind), new, owners)
-    # The spec apart from the rest: only specs repeat, and are worth a cache.
-    rest = dict(new)
-    rest.pop(_SPEC, None)
+    # The spec apart from the rest: only specs repeat, and are worth a cache. Without what nobody owns there is often
+    # nothing left in metadata.
+    metadata = {name: value for name, value in (new.get("metadata") or {}).items() if name not in SET_BY_SERVER}
+    rest = {**new, "metadata": metadata}
+    spec = rest.pop(_SPEC, None)
     taken = _set_in(target.api_version, target.kind, rest)
-    if _SPEC in new:
-        taken = {**taken, **_set_in_spec(target.api_version, target.kind, new[_SPEC])}
+    if spec is not None:
+        taken = union(taken, _set_in_spec(target.api_version, target.kind, spec))
     return {}, target.reach(taken)
 
 
 def _set_in(api_version: str, kind: str, parts: Document) -> FieldSet:
     """The fields that some parts of a new object set."""
-    return taken_by(atom_of(api_version, kind), _empty(api_version, kind), parts) or {}
+    return compare(atom_of(api_version, kind), _empty(api_version, kind), parts).changed
 
 
 def _set_in_spec(api_version: str, kind: str, spec: Any) -> FieldSet:
@@ -124,7 +131,7 @@ def _release(
     target: WriteTarget, live: Document, new: Document, owners: Owners, writer: Manager, *, force: bool
 ) -> tuple[Owners, Comparison]:
     """Take from every owner but the writer the fields that the write changes or removes, and can reach."""
-    changes = compare(target.atom, live, new).within(target.reach)
+    changes = _changes_to(target, target.atom, live, new)
     if not owners:
         return {}, changes
     seen: dict[str, Comparison | None] = {target.api_version: changes}
@@ -155,7 +162,13 @@ def _changes_in(target: WriteTarget, live: Document, new: Document, version: str
     before, after = target.convert(live, version), target.convert(new, version)
     if before is None or after is None:
         return None
-    return compare(atom_of(version, target.kind), before, after).within(target.reach)
+    return _changes_to(target, atom_of(version, target.kind), before, after)
+
+
+def _changes_to(target: WriteTarget, atom: Atom, before: Document, after: Document) -> Comparison:
+    """How the objects differ in fields that the write can reach."""
+    changed, removed = compare(atom, before, after)
+    return Comparison(target.reach(changed), target.reach(removed) if removed else removed)
 
 
 def _prune(target: WriteTarget, merged: Document, owners: Owners, previous: OwnedFields | None) -> Document:
