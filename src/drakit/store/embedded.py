@@ -78,7 +78,7 @@ class EmbeddedStore(Store):
     async def count(self, prefix: str) -> int:
         return self._open().count(prefix)
 
-    async def last_write_revision(self, prefix: str) -> int:
+    def last_write_revision(self, prefix: str) -> int:
         state = self._open()
         # A prefix that was never asked about gets the current revision: later than its last write, and it stays the
         # same until the next one, which is all that the contract promises.

@@ -146,7 +146,7 @@ def check_reference(reference: str, path: Path, known: RequestNames) -> Iterator
 
 
 def _check_admin(requests: Sequence[DeviceRequest]) -> Iterator[FieldError]:
-    """Refuse admin access. Only the first request is named, in templates as well, by the path that it has in a claim."""
+    """Refuse admin access. Only the first request is named, by the path that it has in a claim, also in templates."""
     for index, request in enumerate(requests):
         if request.exactly is not None and request.exactly.admin_access:
             yield forbidden(Path("spec.devices.requests")[index] / "adminAccess", ADMIN_DENIED)
