@@ -7,8 +7,9 @@ Out: the same change, with the object completed; or an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from drakit.api.exchange import User
 from drakit.api.objects.partial import Partial
@@ -52,8 +53,7 @@ class WriteGuard(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class ObjectChange:
+class ObjectChange(msgspec.Struct):
     """A write to one object, as admission and validation see it.
 
     `new` (None for a deletion) and its metadata belong to the request: `admit` may change them. Other parts of `new`
@@ -80,12 +80,12 @@ class ObjectChange:
     """The new object as a struct or view; None while plugins may still change it."""
     undropped: Model | Partial[Any] | None = None
     """The new object before fields of disabled features went; None when there were none."""
-    warnings: list[str] = field(default_factory=list)
-    annotations: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = []
+    annotations: dict[str, str] = {}
     """Notes for the audit log."""
-    memory: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, Any] = {}
     """State of plugins between the two rounds, by the name of the plugin."""
-    after: list[Callable[[], None]] = field(default_factory=list)
+    after: list[Callable[[], None]] = []
     """Called when the write is over, however it ended: what plugins hold for it."""
     guard: WriteGuard | None = None
     """Set by a plugin whose judgement must still hold when the object is stored."""

@@ -139,8 +139,6 @@ def typed_stored(stored: StoredObject) -> Object:
     return stored.typed if stored.kind.fully_typed else stored.partial
 
 
-async def require(rules: WriteRules, change: ObjectChange) -> None:
-    """Raise 422 with every error, if there is one."""
-    errors = await rules.check(change)
-    if errors:
-        raise ApiError(status.invalid(change.kind.kind, change.kind.group, change.name, errors))
+def refusal(change: ObjectChange, errors: Sequence[FieldError]) -> ApiError:
+    """422 with every error."""
+    return ApiError(status.invalid(change.kind.kind, change.kind.group, change.name, errors))
