@@ -239,7 +239,7 @@ class _Inquiry:
         capacities, driver = found.device.capacity, found.view.key[0]
         if told := problem(wanted.capacity, capacities, driver=driver):
             return Cause.CAPACITY, told
-        used = {} if wanted.admin else self.search.used.get(device, {})
+        used = {} if wanted.admin else self.search.used(device)
         drawn = {} if wanted.admin else self.search.drawn.get(device, {})
         asked = {short_name(driver, name): amount for name, amount in wanted.capacity.items()}
         for name, capacity in capacities.items():
