@@ -66,6 +66,14 @@ def test_selectors_are_told_by_owner_number_and_text() -> None:
     assert refusals(inventory, ONE) == {Cause.SELECTOR: [("selector #1 of class gpu is false: 1 > 2", 1)]}
 
 
+def test_the_class_is_told_that_the_claim_names_also_where_another_one_selects_alike() -> None:
+    inventory = inventory_of(slice_of(device("a")), classes=[class_of("gpu", "false"), class_of("other", "false")])
+    details = [refusals(inventory, claim_of(exactly(deviceClassName=name))) for name in ("gpu", "other")]
+    assert details == [
+        {Cause.SELECTOR: [(f"selector #0 of class {name} is false: false", 1)]} for name in ("gpu", "other")
+    ]
+
+
 def test_a_device_in_use_is_told_with_its_holders() -> None:
     inventory = inventory_of(slice_of(device("a")), used=[held("x", "a"), held("y", "a")])
     assert refusals(inventory, ONE) == {Cause.IN_USE: [("in use by claim default/x, default/y", 1)]}

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from drakit.allocator import Allocated, AllocationError, allocate
+from drakit.allocator import Allocated, AllocationError, Allocator, allocate
 from drakit.api import AllocationResult, from_plain, to_plain
 from tests.allocator.picks import gates_without, run
 from tests.builders.objects import (
@@ -82,6 +82,16 @@ class TestConfig:
             ("FromClass", {"more": 1}, ("x", "z")),
             ("FromClass", {"of": "other"}, ("y",)),
             ("FromClaim", {"claim": 0}, ()),
+        ]
+
+    def test_claims_whose_classes_select_alike_share_a_plan_and_get_the_configuration_of_their_own_class(self) -> None:
+        inventory = inventory_of(slice_of(device("a")), classes=self.CLASSES)
+        claims = [claim_of(exactly(deviceClassName=name)) for name in ("gpu", "other")]
+        first, second = (Allocator(inventory, [each]) for each in claims)
+        assert first.cost_key is second.cost_key
+        assert [told(only_allocation(each.allocate("node-a")))[0][1] for each in (first, second)] == [
+            {"of": "gpu"},
+            {"of": "other"},
         ]
 
     def test_a_configuration_of_the_claim_is_listed_once_per_request_that_it_names(self) -> None:

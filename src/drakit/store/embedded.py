@@ -31,6 +31,8 @@ class EmbeddedStore(Store):
         self._watches = Dispatcher(state.revision)
         self._reserved: dict[str, asyncio.Future[None]] = {}
         self._written: dict[str, int] = {}
+        self._prefixes: tuple[str, ...] = ()
+        """Those that `_written` has."""
         self._closed = False
 
     async def revision(self) -> int:
@@ -78,11 +80,15 @@ class EmbeddedStore(Store):
     async def count(self, prefix: str) -> int:
         return self._open().count(prefix)
 
-    async def last_write_revision(self, prefix: str) -> int:
+    def last_write_revision(self, prefix: str) -> int:
         state = self._open()
         # A prefix that was never asked about gets the current revision: later than its last write, and it stays the
         # same until the next one, which is all that the contract promises.
-        return self._written.setdefault(prefix, state.revision)
+        found = self._written.get(prefix)
+        if found is None:
+            found = self._written[prefix] = state.revision
+            self._prefixes = tuple(self._written)
+        return found
 
     async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> StoreWatch:
         state = self._open()
@@ -129,10 +135,11 @@ class EmbeddedStore(Store):
         """Show a durable event to readers; whether some watcher should have a turn before many more come."""
         now = self._clock.monotonic()
         self._state.apply(event, now)
-        # A handful of prefixes, one per kind of policy: a loop is cheaper than an index of them.
-        for prefix in self._written:
-            if event.key.startswith(prefix):
-                self._written[prefix] = event.revision
+        # A handful of prefixes, one per kind of policy. One search over all: almost no key has one of them.
+        if event.key.startswith(self._prefixes):
+            for prefix in self._prefixes:
+                if event.key.startswith(prefix):
+                    self._written[prefix] = event.revision
         # After the state: a reader that is woken by the event finds it there.
         crowded = self._watches.dispatch(event)
         history = self._state.history

@@ -56,6 +56,17 @@ def test_a_pod_that_is_bound_is_not_assumed_again(cache: SchedulerCache) -> None
     assert (cpu_on(cache, "a"), cpu_on(cache, "b"), cache.is_assumed("uid-p")) == (1000, 0, False)
 
 
+def test_what_nodes_advertise_themselves_is_known_as_they_come_change_and_go(cache: SchedulerCache) -> None:
+    assert not cache.advertised
+    cache.put_node(make_node("a", allocatable={"cpu": "1", "example.com/gpu": "2", "example.com/none": "0"}))
+    cache.put_node(make_node("c", allocatable={"example.com/gpu": "1"}))
+    assert cache.advertised == {"example.com/gpu": 2}
+    cache.put_node(make_node("a"))
+    assert "example.com/gpu" in cache.advertised
+    cache.remove_node("c")
+    assert "example.com/gpu" not in cache.advertised
+
+
 def test_a_pod_cannot_be_assumed_nowhere(cache: SchedulerCache) -> None:
     with pytest.raises(ValueError, match="default/p cannot be assumed: it has no node"):
         cache.assume(make_pod("p"))

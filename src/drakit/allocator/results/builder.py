@@ -121,7 +121,7 @@ def _config(
     """Classes first, each once with all requests that use it; then the claim's own, once per request that it names."""
     users: dict[str, list[str]] = {}
     for each in chosen:
-        users.setdefault(each.class_name, []).append(each.full_name)
+        users.setdefault(each.class_of(claim), []).append(each.full_name)
     config = [
         DeviceAllocationConfiguration(source=FROM_CLASS, requests=tuple(names), opaque=each.opaque)
         for name, names in users.items()

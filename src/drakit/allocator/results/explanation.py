@@ -55,7 +55,7 @@ def explain(
     """
     state = inventory.state(node)
     search = _best_partial(solver, state.usages) if searched else solver.begin(state.usages)
-    inquiry = _Inquiry(inventory, solver.layout, state.views, search)
+    inquiry = _Inquiry(inventory, claims, solver.layout, state.views, search)
     troubled = [view for view in state.views if view.problem]
     return Reasons(
         node,
@@ -132,6 +132,7 @@ class _Inquiry:
     """Questions to the state that the best partial solution leaves behind."""
 
     inventory: Inventory
+    claims: Sequence[ResourceClaim]
     layout: Layout
     views: Views
     search: Search
@@ -224,7 +225,7 @@ class _Inquiry:
         result = wanted.selectors.check(shape)
         if not result.matches:
             origin, number = wanted.selectors.origin(result.refused_by)
-            owner = f"class {wanted.class_name}" if origin == "class" else "the request"
+            owner = f"class {wanted.class_of(self.claims[wanted.claim])}" if origin == "class" else "the request"
             text = wanted.selectors.texts[result.refused_by]
             if result.error:
                 return Cause.SELECTOR_ERROR, f"selector #{number} of {owner} fails: {result.error}: {text}"
@@ -239,7 +240,7 @@ class _Inquiry:
         capacities, driver = found.device.capacity, found.view.key[0]
         if told := problem(wanted.capacity, capacities, driver=driver):
             return Cause.CAPACITY, told
-        used = {} if wanted.admin else self.search.used.get(device, {})
+        used = {} if wanted.admin else self.search.used(device)
         drawn = {} if wanted.admin else self.search.drawn.get(device, {})
         asked = {short_name(driver, name): amount for name, amount in wanted.capacity.items()}
         for name, capacity in capacities.items():

@@ -32,7 +32,8 @@ def failure_message(
             told = f"claim {claim}: number of requested devices {answer.subject} {limit}"
         return told, told
     wanted = layout.plan.alternatives[answer.alternative]
-    claim, request = name_of(claims[wanted.claim]), wanted.sub or wanted.name
+    asking = claims[wanted.claim]
+    claim, request = name_of(asking), wanted.sub or wanted.name
     if answer.result is SearchResult.POOL:
         view = views[answer.subject]
         state = "being updated" if view.problem is PoolProblem.INCOMPLETE else "invalid"
@@ -46,14 +47,15 @@ def failure_message(
         told = f"claim {claim}, request {request}: cannot add device {device} {why}"
         return told, told
     shape = found.view.content.shapes[answer.subject - layout.offsets[layout.pool_of[answer.subject]]]
-    return _selector_message(wanted, claim, wanted.selectors.check(shape), device)
+    return _selector_message(wanted, asking, wanted.selectors.check(shape), device)
 
 
-def _selector_message(wanted: Alternative, claim: str, result: ShapeMatch, device: str) -> tuple[str, str]:
+def _selector_message(wanted: Alternative, claim: ResourceClaim, result: ShapeMatch, device: str) -> tuple[str, str]:
     origin, number = wanted.selectors.origin(result.refused_by)
-    where, owner = f"claim {claim}, request {wanted.sub or wanted.name}", f"claim {claim}"
+    owner = f"claim {name_of(claim)}"
+    where = f"{owner}, request {wanted.sub or wanted.name}"
     if origin == "class":
-        where = owner = f"class {wanted.class_name}"
+        where = owner = f"class {wanted.class_of(claim)}"
     told, words = f"selector #{number}", without_hint(result.error)
     return f"{where}: {told} on device {device}: {result.error}", f"{owner}: {told}: {words}"
 

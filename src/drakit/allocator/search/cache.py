@@ -11,6 +11,7 @@ their usages. A pod changes one node of hundreds. Each of the others costs the n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakValueDictionary
 
 from drakit.allocator.inventory.deadlines import TimeOver, until
 from drakit.allocator.inventory.inventory import Inventory
@@ -19,7 +20,7 @@ from drakit.allocator.inventory.pools import Views
 from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.layouts import Layout, Layouts
 from drakit.allocator.search.plans import Plan
-from drakit.allocator.search.reader import read_plan, signature
+from drakit.allocator.search.reader import meaning, read_plan, signature
 from drakit.allocator.search.solver import Solver
 from drakit.allocator.search.spare import devices_left
 from drakit.api import DeviceClaim, DeviceClass
@@ -146,6 +147,9 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._known: dict[object, PlanAnswers] = {}
+        # By what claims mean, whatever their classes are called: where many classes take turns that select alike, one
+        # plan looks at the nodes that changed. Looked at only when a signature is new.
+        self._by_meaning: WeakValueDictionary[object, PlanAnswers] = WeakValueDictionary()
 
     @staticmethod
     def of(inventory: Inventory) -> PlanCache:
@@ -160,9 +164,18 @@ class PlanCache:
     ) -> PlanAnswers:
         key = (gates, tuple([signature(claim, classes) for claim in claims]))
         # Taken out and put back in: the dict is in the order of use, and the oldest goes first.
-        found = self._known.pop(key, None) or PlanAnswers(read_plan(claims, classes, gates))
+        found = self._known.pop(key, None) or self._meant_by(claims, classes, gates)
         self._known[key] = found
         if len(self._known) > _MAX_PLANS:
             del self._known[next(iter(self._known))]
         found.make_room()
+        return found
+
+    def _meant_by(
+        self, claims: Sequence[DeviceClaim], classes: Mapping[str, DeviceClass], gates: FeatureGates
+    ) -> PlanAnswers:
+        key = (gates, tuple([meaning(claim, classes) for claim in claims]))
+        found = self._by_meaning.get(key)
+        if found is None:
+            found = self._by_meaning[key] = PlanAnswers(read_plan(claims, classes, gates))
         return found

@@ -95,10 +95,6 @@ class Layout:
     def _first_counters(self) -> tuple[int, ...]:
         return tuple(accumulate((len(pool.counters) for pool in self.pools), initial=0))
 
-    def counters_of(self, pool: int) -> tuple[int, int]:
-        """The position of a pool's first counter, and the one behind its last."""
-        return self._first_counters[pool], self._first_counters[pool + 1]
-
     @cached_property
     def consumes(self) -> Mapping[int, tuple[tuple[int, int], ...]]:
         """What each device takes of the counters, by position of the counter."""
@@ -117,11 +113,7 @@ class Layout:
     def dearer(self, counter: int, left: int) -> int:
         """The devices that take more of a counter than it has left. What shared ones take may be paid already."""
         pool, _ = self.counters[counter]
-        devices = 0
-        for amount, takers in self.pools[pool].prices[counter - self._first_counters[pool]]:
-            if amount > left:
-                devices |= takers
-        return devices << self.offsets[pool]
+        return self.pools[pool].dearer(counter - self._first_counters[pool], left) << self.offsets[pool]
 
     @cached_property
     def value_masks(self) -> tuple[Mapping[object, int], ...]:

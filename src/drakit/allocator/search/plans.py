@@ -1,6 +1,7 @@
 """Plans: what a set of claims asks for, read once for all nodes. Pure data.
 
-A plan knows no names of claims, so that all claims from one template share it.
+A plan knows no names of claims, so that all claims from one template share it; nor of classes, so that claims do whose
+classes select alike.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from drakit.allocator.inventory.contents import DeviceQuery
 from drakit.allocator.inventory.selectors import DeviceSelectors
 from drakit.allocator.search.constraints import Constraint
-from drakit.api import DeviceToleration, Quantity
+from drakit.api import DeviceToleration, Quantity, ResourceClaim
 from drakit.base.gates import FeatureGates
 
 MAX_RESULTS = 32
@@ -53,14 +54,18 @@ class Features:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternative:
-    """A request, or one of the sub-requests of a prioritized list."""
+    """A request, or one of the sub-requests of a prioritized list.
+
+    `position` is the request's place in its claim, `choice` that of the sub-request in the list.
+    """
 
     index: int
     claim: int
     request: int
     name: str
     sub: str
-    class_name: str
+    position: int
+    choice: int
     selectors: DeviceSelectors
     count: int
     takes_all: bool
@@ -72,6 +77,13 @@ class Alternative:
     @property
     def full_name(self) -> str:
         return f"{self.name}/{self.sub}" if self.sub else self.name
+
+    def class_of(self, claim: ResourceClaim) -> str:
+        """The name of the class that a claim of this plan asks for."""
+        request = claim.spec.devices.requests[self.position]
+        if request.first_available:
+            return request.first_available[self.choice].device_class_name
+        return request.exactly.device_class_name if request.exactly else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

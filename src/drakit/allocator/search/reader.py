@@ -48,6 +48,26 @@ def signature(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> object:
     return asked, tuple((name, _expressions(classes.get(name))) for name in names)
 
 
+def meaning(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> object:
+    """Equal also for claims that name different classes, if these select alike."""
+    parts = [each for request in claim.requests for each in _parts(request)]
+    requests = tuple([_without_class(request) for request in claim.requests])
+    asked = SPECS.json_of(msgspec.structs.replace(claim, config=(), requests=requests))
+    return asked, tuple([_selection(each.device_class_name, classes) for each in parts])
+
+
+def _without_class(request: DeviceRequest) -> DeviceRequest:
+    exactly = msgspec.structs.replace(request.exactly, device_class_name="") if request.exactly is not None else None
+    others = tuple([msgspec.structs.replace(each, device_class_name="") for each in request.first_available])
+    return msgspec.structs.replace(request, exactly=exactly, first_available=others)
+
+
+def _selection(name: str, classes: Mapping[str, DeviceClass]) -> object:
+    """What a class selects; its name where that cannot be said, as the plan tells of it then."""
+    found = _expressions(classes.get(name))
+    return name if found is None or None in found else found
+
+
 def _expressions(named: DeviceClass | None) -> tuple[str | None, ...] | None:
     return tuple(each.cel.expression if each.cel else None for each in named.spec.selectors) if named else None
 
@@ -93,9 +113,9 @@ class _Reader:
     def _read_claim(self, number: int, claim: DeviceClaim) -> None:
         known, wrong = self._read_constraints(number, claim)
         self.constraints += known
-        for request in claim.requests:
+        for position, request in enumerate(claim.requests):
             self._check_gates(request)
-            self._read_request(number, request, known)
+            self._read_request(number, position, request, known)
         self.checks.append(LimitCheck(number))
         # Reported last, as upstream: requests and the limit are checked before constraints.
         if wrong:
@@ -133,15 +153,18 @@ class _Reader:
                     f"subrequest {sub.name}: has capacity requests, but the DRAConsumableCapacity feature is disabled"
                 )
 
-    def _read_request(self, claim: int, request: DeviceRequest, known: list[Constraint]) -> None:
+    def _read_request(self, claim: int, position: int, request: DeviceRequest, known: list[Constraint]) -> None:
         index = len(self.requests)
         read = [
-            self._read_alternative(claim, index, request.name, sub.name, sub, known) for sub in request.first_available
+            self._read_alternative(claim, index, request.name, sub.name, sub, known, position=position, choice=choice)
+            for choice, sub in enumerate(request.first_available)
         ]
         if not request.first_available:
             if request.exactly is None:
                 raise _Invalid(f"request {request.name}: missing device class name (unsupported request type?)")
-            read.append(self._read_alternative(claim, index, request.name, "", request.exactly, known))
+            read.append(
+                self._read_alternative(claim, index, request.name, "", request.exactly, known, position=position)
+            )
         self.requests.append(PlannedRequest(index, claim, tuple(read)))
 
     def _read_alternative(
@@ -152,6 +175,9 @@ class _Reader:
         sub: str,
         spec: ExactDeviceRequest | DeviceSubRequest,
         known: list[Constraint],
+        *,
+        position: int,
+        choice: int = 0,
     ) -> Alternative:
         called = f"request {sub or name}"
         admin = spec.admin_access if isinstance(spec, ExactDeviceRequest) else None
@@ -170,7 +196,8 @@ class _Reader:
             request=request,
             name=name,
             sub=sub,
-            class_name=spec.device_class_name,
+            position=position,
+            choice=choice,
             selectors=selectors,
             count=spec.count,
             takes_all=spec.allocation_mode == ALL,

@@ -163,6 +163,14 @@ class PoolTraits:
         self.dearest = tuple([max(table, default=0) for table in tables])
         """Per counter the most that a device takes of it; a counter that nobody uses is short when it is below zero."""
 
+    def dearer(self, counter: int, left: int) -> int:
+        """The devices that take more of a counter than it has left. What shared ones take may be paid already."""
+        devices = 0
+        for amount, takers in self.prices[counter]:
+            if amount > left:
+                devices |= takers
+        return devices
+
     def _take_values(self, constraints: range) -> None:
         rows = [[device.values[index] for device in self.devices] for index in constraints]
         self.having = tuple([_set(each is not None for each in row) for row in rows])

@@ -9,6 +9,7 @@ back (`forget`). Informers may deliver in any order between kinds: a pod may com
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -36,6 +37,8 @@ class SchedulerCache:
         self._homeless: dict[str, dict[str, Pod]] = {}
         self.affine: dict[str, int] = {}
         """How many pods of each node have affinity or anti-affinity to other pods; nodes without one are not here."""
+        self.advertised: Counter[str] = Counter()
+        """How many nodes themselves have more than none of each extended resource; those that none has are not here."""
         self._order = NodeOrder()
         self._listed: list[NodeInfo] = []
         self._positions: dict[str, int] = {}
@@ -97,6 +100,8 @@ class SchedulerCache:
             info = NodeInfo(node)
             for pod in self._homeless.pop(name, {}).values():
                 info = info.with_pod(pod)
+        if known is None or known.allocatable is not info.allocatable:
+            self._count_advertised(known, info)
         moved = self._order.put(node)
         self._is_listed = self._is_listed and not moved
         self._set(info)
@@ -106,11 +111,19 @@ class SchedulerCache:
         info = self._infos.pop(name, None)
         if info is None:
             return
+        self._count_advertised(info, None)
         self._order.remove(name)
         self._is_listed = False
         if info.pods:
             # Informers of nodes and pods are not in step: the pods' own events may come much later.
             self._homeless[name] = dict(info.pods)
+
+    def _count_advertised(self, old: NodeInfo | None, new: NodeInfo | None) -> None:
+        for name in _extended_of(old):
+            self.advertised[name] -= 1
+            if not self.advertised[name]:
+                del self.advertised[name]
+        self.advertised.update(_extended_of(new))
 
     # Pods
 
@@ -198,6 +211,11 @@ class SchedulerCache:
         self._infos[info.name] = info
         if self._is_listed:
             self._listed[self._positions[info.name]] = info
+
+
+def _extended_of(node: NodeInfo | None) -> list[str]:
+    """The extended resources that a node advertises."""
+    return [name for name, amount in node.allocatable.items() if amount and "/" in name] if node is not None else []
 
 
 def _without_claims(pod: Pod) -> Pod:

@@ -16,6 +16,10 @@ class ExtendedResources(Protocol):
         """
         ...
 
+    def is_advertised(self, resource: str, /) -> bool:
+        """Whether some node advertises more than none of the resource itself."""
+        ...
+
     def totals(self, resource: str, node: NodeInfo, /) -> tuple[int, int]:
         """How many devices that node has of the class behind the resource, and how many of these are in use."""
         ...
@@ -26,6 +30,9 @@ class NoDevices:
 
     def is_backed_by_class(self, *_: object) -> bool:
         return False
+
+    def is_advertised(self, *_: object) -> bool:
+        return True
 
     def totals(self, *_: object) -> tuple[int, int]:
         return 0, 0

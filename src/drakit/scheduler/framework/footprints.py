@@ -48,7 +48,21 @@ class Footprint(msgspec.Struct, frozen=True, eq=False, gc=False):
 _KNOWN: dict[Hashable, Footprint] = {}
 
 
+class _Latest:
+    """The pod that was asked about last: plugins ask one after the other about the pod of an attempt."""
+
+    pod: Pod | None = None
+    footprint: Footprint
+
+
 def footprint_of(pod: Pod) -> Footprint:
+    if pod is not _Latest.pod:
+        _Latest.footprint = _look_up(pod)
+        _Latest.pod = pod
+    return _Latest.footprint
+
+
+def _look_up(pod: Pod) -> Footprint:
     key = _key(pod)
     found = _KNOWN.get(key)
     if found is None:

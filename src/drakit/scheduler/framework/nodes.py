@@ -9,7 +9,7 @@ Amounts are integers: cpu in thousandths, everything else in units, both rounded
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from drakit.api.objects.cluster import Node
@@ -114,6 +114,11 @@ class Nodes(Protocol):
     @property
     def affine(self) -> Mapping[str, int]:
         """Nodes with pods that say something of other pods (affinity or anti-affinity), each with their number."""
+        ...
+
+    @property
+    def advertised(self) -> Container[str]:
+        """The extended resources of which some node itself has more than none."""
         ...
 
     def get(self, name: str) -> NodeInfo | None: ...

@@ -39,6 +39,10 @@ def never(resource: str, node: NodeInfo) -> bool:
     return False
 
 
+def perhaps(resource: str) -> bool:
+    return True
+
+
 class NodeResourcesFit:
     name = NODE_RESOURCES_FIT
 
@@ -47,10 +51,13 @@ class NodeResourcesFit:
         args: NodeResourcesFitArgs | None = None,
         *,
         is_backed_by_class: IsBackedByClass = never,
+        is_advertised: Callable[[str], bool] = perhaps,
         totals: Totals = no_devices,
     ) -> None:
+        """`is_advertised`: whether some node may have a resource itself."""
         args = args or NodeResourcesFitArgs()
         self._is_backed = is_backed_by_class
+        self._is_advertised = is_advertised
         self._totals = totals
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
@@ -63,7 +70,7 @@ class NodeResourcesFit:
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         asked = self._asked_by(pod)
         devices = self._provided_by_devices(asked, nodes)
-        if devices and not _advertise(nodes, devices):
+        if devices and not any(map(self._is_advertised, devices)):
             # Devices provide these everywhere, so no node is asked for them: pods that differ in nothing else ask the
             # same. With 25 such resources in turn, every pod would look anew at 25 nodes that changed meanwhile.
             asked, devices = tuple(each for each in asked if each[0] not in devices), frozenset()
@@ -123,11 +130,6 @@ class NodeResourcesFit:
         """Whether the pod would fit if it were alone there."""
         asked, alone = self._asked_by(pod), NodeInfo(node)
         return check_node(asked, self._provided_by_devices(asked, [alone]), alone) is None
-
-
-def _advertise(nodes: Sequence[NodeInfo], resources: frozenset[str]) -> bool:
-    """Whether some node has one of the resources itself."""
-    return any([node for node in nodes if node.allocatable.get(name)] for name in resources)
 
 
 def check_node(asked: Asked, devices: frozenset[str], node: NodeInfo) -> PluginStatus | None:

@@ -34,7 +34,12 @@ def _fit(handle: Handle, args: Any) -> Plugin:
         # Asked when a pod is looked at: the plugin that answers may be made later.
         return handle.extended_resources.is_backed_by_class(resource, node)
 
-    return NodeResourcesFit(args, is_backed_by_class=is_backed_by_class, totals=_totals(handle))
+    def is_advertised(resource: str) -> bool:
+        return handle.extended_resources.is_advertised(resource)
+
+    return NodeResourcesFit(
+        args, is_backed_by_class=is_backed_by_class, is_advertised=is_advertised, totals=_totals(handle)
+    )
 
 
 def _totals(handle: Handle) -> Totals:

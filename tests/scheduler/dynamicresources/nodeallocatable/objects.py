@@ -87,6 +87,10 @@ class Nodes(list[NodeInfo]):
     def affine(self) -> dict[str, int]:
         return {}
 
+    @property
+    def advertised(self) -> list[str]:
+        return [name for node in self for name, amount in node.allocatable.items() if amount]
+
     def get(self, name: str) -> NodeInfo | None:
         return next((each for each in self if each.name == name), None)
 

@@ -10,12 +10,27 @@ from drakit.api import DeviceClass, Node, Pod, ResourceClaim
 from drakit.base.wellknown import IMPLICIT_RESOURCE_PREFIX
 from drakit.scheduler.dynamicresources.extended.backing import is_extended
 from drakit.scheduler.dynamicresources.extended.special import is_special_of
+from drakit.scheduler.framework.footprints import Footprint, footprint_of
 
 GATE = "DRAExtendedResource"
 
 
+_ASKED: dict[Footprint, tuple[str, ...]] = {}
+_MOST = 4096
+
+
 def asked_of(pod: Pod) -> tuple[str, ...]:
     """The extended resources of which a container of the pod asks for more than nothing."""
+    footprint = footprint_of(pod)
+    found = _ASKED.get(footprint)
+    if found is None:
+        if len(_ASKED) >= _MOST:
+            _ASKED.clear()
+        found = _ASKED[footprint] = _work_out(pod)
+    return found
+
+
+def _work_out(pod: Pod) -> tuple[str, ...]:
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     asked = (each.resources.requests.items() for each in containers)
     return tuple(sorted({name for each in asked for name, amount in each if amount and is_extended(name)}))

@@ -7,7 +7,7 @@ Out: nodes in groups. A node that advertises a resource provides it itself; what
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
@@ -34,12 +34,23 @@ class Need:
     """One pod in one attempt. `stored` is the special claim that is there already; no node may need another one."""
 
     def __init__(
-        self, pod: Pod, resources: Sequence[str], classes: Mapping[str, str], uid: str, stored: ResourceClaim | None
+        self,
+        pod: Pod,
+        resources: Sequence[str],
+        classes: Mapping[str, str],
+        uid: str,
+        stored: ResourceClaim | None,
+        *,
+        advertised: Container[str] | None = None,
     ) -> None:
-        """`resources` are all extended ones that the pod asks for, `classes` the class by resource that has one."""
+        """`resources` are all extended ones that the pod asks for, `classes` the class by resource that has one.
+
+        `advertised` are the resources that some node advertises; None: each node has to be asked.
+        """
         self.pod = pod
         self.stored = stored
         self._classes = classes
+        self._advertised = [each for each in classes if advertised is None or each in advertised]
         self._others = [each for each in resources if each not in classes]
         self._uid = uid
         self._variants: dict[tuple[str, ...], ResourceRequests] = {}
@@ -63,6 +74,8 @@ class Need:
         return refused, groups
 
     def _parts(self, nodes: Sequence[NodeInfo]) -> list[tuple[tuple[str, ...], Sequence[NodeInfo]]]:
+        if not self._advertised:
+            return [(tuple(self._classes), nodes)] if nodes else []
         parts: list[tuple[tuple[str, ...], Sequence[NodeInfo]]] = [((), nodes)] if nodes else []
         for resource in self._classes:
             divided: list[tuple[tuple[str, ...], Sequence[NodeInfo]]] = []

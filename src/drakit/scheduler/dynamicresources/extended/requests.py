@@ -11,13 +11,14 @@ Ephemeral containers cannot ask for resources.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import msgspec
 
 from drakit.api import EXACT_COUNT, Container, DeviceRequest, ExactDeviceRequest, Pod
 from drakit.api.footprint import is_sidecar
 from drakit.api.objects.pods import ContainerExtendedResourceRequest
+from drakit.scheduler.framework.footprints import footprint_of
 
 IndexedContainer = tuple[int, Container]
 
@@ -33,8 +34,23 @@ class ResourceRequests(msgspec.Struct, frozen=True):
         return sum(_count(each) for each in self.requests)
 
 
+_KNOWN: dict[Hashable, ResourceRequests] = {}
+_MOST = 4096
+
+
 def variant_of(pod: Pod, classes: Mapping[str, str]) -> ResourceRequests:
-    """`classes`: the name of the class by resource."""
+    """`classes`: the name of the class by resource. It is worked out once for all pods of one template."""
+    # Pods with the same footprint have containers of the same names that ask for the same.
+    key = (footprint_of(pod), *classes.items())
+    found = _KNOWN.get(key)
+    if found is None:
+        if len(_KNOWN) >= _MOST:
+            _KNOWN.clear()
+        found = _KNOWN[key] = _work_out(pod, classes)
+    return found
+
+
+def _work_out(pod: Pod, classes: Mapping[str, str]) -> ResourceRequests:
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(classes):

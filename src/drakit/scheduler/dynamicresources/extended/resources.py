@@ -27,6 +27,7 @@ class Extended:
         self.writing = Writing(handle.client, handle.registry)
         self._inventory = inventory
         self._claims = claims
+        self._nodes = handle.nodes
         self._new_uid = handle.new_uid
         # Claims that we deleted and the cache may still show, by pod.
         self._deleted: dict[str, set[str]] = {}
@@ -47,6 +48,9 @@ class Extended:
     def is_backed_by_class(self, resource: str, node: NodeInfo) -> bool:
         return not node.allocatable.get(resource) and self.backing.class_of(resource) is not None
 
+    def is_advertised(self, resource: str) -> bool:
+        return resource in self._nodes.advertised
+
     def totals(self, resource: str, node: NodeInfo) -> tuple[int, int]:
         device_class = self.backing.class_of(resource)
         return count_devices(self._inventory, device_class, node.name) if device_class is not None else (0, 0)
@@ -63,7 +67,7 @@ class Extended:
         stored = self.stored(pod)
         if not classes and stored is None and pod.status.extended_resource_claim_status is None:
             return None
-        return Need(pod, resources, classes, self._new_uid(), stored)
+        return Need(pod, resources, classes, self._new_uid(), stored, advertised=self._nodes.advertised)
 
     def stored(self, pod: Pod) -> ResourceClaim | None:
         """The pod's special claim of an earlier attempt, as far as is known."""
