@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 from drakit.apiserver.patching.atoms import Atom, atom_of
 from drakit.apiserver.patching.comparing import compare
 from drakit.apiserver.patching.fieldsets import FieldSet, paths
+from drakit.apiserver.patching.ownership import WriteTarget, own_update
+from drakit.apiserver.patching.reach import reach_of
+from drakit.apiserver.patching.tracking import convert_version
 from tests.apiserver.patching.walked import Walk
 
 _NAMES = (
@@ -42,6 +46,15 @@ def test_fields_that_differ_are_those_that_a_walk_from_field_to_field_finds(
     assert set(paths(changes.removed)) == walk.removed
     assert is_sorted(changes.changed)
     assert is_sorted(changes.removed)
+
+
+@given(_DOCUMENTS, _DOCUMENTS, _ATOMS, st.sampled_from(["", "status", "resize", "binding"]))
+def test_an_update_takes_the_fields_that_differ_and_that_it_reaches(
+    before: dict[str, Any], after: dict[str, Any], kind: tuple[str, str], subresource: str
+) -> None:
+    reach = reach_of(kind[1], subresource)
+    _, taken = own_update(WriteTarget(*kind, reach, convert_version), before, after, {})
+    assert json.dumps(taken) == json.dumps(reach.limit(compare(atom_of(*kind), before, after).changed))
 
 
 @pytest.mark.parametrize(

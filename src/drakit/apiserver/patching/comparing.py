@@ -93,11 +93,11 @@ def _compare_maps(form: MapAtom, old: dict[str, Any], new: dict[str, Any], depth
     removed: FieldSet = {}
     for key, after in new.items():
         before = old.get(key, MISSING)
-        # Most fields are shared with the stored object, or equal texts.
-        if before is after or (type(after) is str and before == after):
+        if before is after:  # as most are: a write shares with the stored object what it does not change
             continue
-        if before is MISSING and type(after) is str:
-            changed["f:" + key] = _LEAF
+        if not isinstance(before, _CONTAINERS) and not isinstance(after, _CONTAINERS):
+            if before != after:
+                changed["f:" + key] = _LEAF
             continue
         node, gone = _compare(form.at(key), before, after, depth + 1)
         if node is not None:

@@ -188,13 +188,13 @@ def _normalized_element(text: str) -> str:
     if text[0] == "k":
         if not isinstance(value, dict):
             raise ValueError(f"no key of a list element: {text!r}")
-        return key_element(tuple(value.items()))
+        return key_element({key: value[key] for key in sorted(value)})
     return value_element(value)
 
 
-def key_element(keys: tuple[tuple[str, Any], ...]) -> str:
-    """The element of a keyed list whose key fields have these values."""
-    return "k:" + msgspec.json.encode(dict(sorted(keys))).decode()
+def key_element(keys: dict[str, Any]) -> str:
+    """The element of a keyed list whose key fields, which are sorted, have these values."""
+    return "k:" + msgspec.json.encode(keys).decode()
 
 
 def value_element(value: Any) -> str:

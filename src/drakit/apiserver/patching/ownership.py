@@ -29,6 +29,7 @@ from drakit.apiserver.patching.fieldsets import (
     union,
 )
 from drakit.apiserver.patching.merging import merge, remove, with_containers
+from drakit.apiserver.patching.reach import Reach
 
 Document = Mapping[str, Any]
 Convert = Callable[[Document, str], "Document | None"]
@@ -56,7 +57,7 @@ class WriteTarget(NamedTuple):
 
     api_version: str
     kind: str
-    reach: Callable[[FieldSet], FieldSet]
+    reach: Reach
     convert: Convert
 
     @property
@@ -73,10 +74,12 @@ def own_create(target: WriteTarget, new: Document, owners: Owners) -> tuple[Owne
     metadata = {name: value for name, value in (new.get("metadata") or {}).items() if name not in SET_BY_SERVER}
     rest = {**new, "metadata": metadata}
     spec = rest.pop(_SPEC, None)
+    for name in target.reach.beside:
+        rest.pop(name, None)
     taken = _set_in(target.api_version, target.kind, rest)
     if spec is not None:
         taken = union(taken, _set_in_spec(target.api_version, target.kind, spec))
-    return {}, target.reach(taken)
+    return {}, target.reach.limit(taken)
 
 
 def _set_in(api_version: str, kind: str, parts: Document) -> FieldSet:
@@ -116,7 +119,7 @@ def own_apply(
     """The object after an apply and its owners; raise ApplyConflicts unless forced."""
     atom = target.atom
     previous = owners.get(manager)
-    fields = target.reach(fields_of(atom, applied))
+    fields = target.reach.limit(fields_of(atom, applied))
     time = previous.time if previous else None
     # The applied fields are owned before the merge, so that `_prune` does not take them for given up.
     owners = {**owners, manager: OwnedFields(fields, target.api_version, time)}
@@ -131,7 +134,7 @@ def _release(
     target: WriteTarget, live: Document, new: Document, owners: Owners, writer: Manager, *, force: bool
 ) -> tuple[Owners, Comparison]:
     """Take from every owner but the writer the fields that the write changes or removes, and can reach."""
-    changes = _changes_to(target, target.atom, live, new)
+    changes = _changes_in(target, target.api_version, live, new)
     if not owners:
         return {}, changes
     seen: dict[str, Comparison | None] = {target.api_version: changes}
@@ -142,7 +145,7 @@ def _release(
             result[manager] = owned
             continue
         if owned.api_version not in seen:
-            seen[owned.api_version] = _changes_in(target, live, new, owned.api_version)
+            seen[owned.api_version] = _converted_changes(target, live, new, owned.api_version)
         there = seen[owned.api_version]
         if there is None:
             continue  # its version is not served any more: as upstream, its fields are dropped
@@ -158,17 +161,22 @@ def _release(
     return {manager: owned for manager, owned in result.items() if owned.fields}, changes
 
 
-def _changes_in(target: WriteTarget, live: Document, new: Document, version: str) -> Comparison | None:
+def _converted_changes(target: WriteTarget, live: Document, new: Document, version: str) -> Comparison | None:
     before, after = target.convert(live, version), target.convert(new, version)
     if before is None or after is None:
         return None
-    return _changes_to(target, atom_of(version, target.kind), before, after)
+    return _changes_in(target, version, before, after)
 
 
-def _changes_to(target: WriteTarget, atom: Atom, before: Document, after: Document) -> Comparison:
-    """How the objects differ in fields that the write can reach."""
-    changed, removed = compare(atom, before, after)
-    return Comparison(target.reach(changed), target.reach(removed) if removed else removed)
+def _changes_in(target: WriteTarget, version: str, before: Document, after: Document) -> Comparison:
+    """How two objects of this version differ in fields that the write can reach."""
+    reach = target.reach
+    if reach.beside:
+        # The comparison passes over parts that are the same.
+        after = {name: part for name, part in after.items() if name not in reach.beside}
+        after |= {name: before[name] for name in reach.beside if name in before}
+    found = compare(atom_of(version, target.kind), before, after)
+    return found if reach.by_parts else Comparison(reach.limit(found.changed), reach.limit(found.removed))
 
 
 def _prune(target: WriteTarget, merged: Document, owners: Owners, previous: OwnedFields | None) -> Document:
