@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from drakit.api.objects.partial import AnyObject
 from drakit.base.structs import Model
@@ -38,6 +39,14 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     subresources: tuple[Subresource, ...] = ()
     model: type[Model] = AnyObject
     fully_typed: bool = False
+    internal_version: str = ""
+    """`internal` with its group. Follows from the others, as does `qualified`: a pod asks for them 30 times."""
+    qualified: str = ""
+    """`resourceclaims.resource.k8s.io`, or the bare plural in the core group."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "internal_version", self.group_version(self.internal))
+        force_setattr(self, "qualified", f"{self.plural}.{self.group}" if self.group else self.plural)
 
     @property
     def singular(self) -> str:
@@ -46,15 +55,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     @property
     def list_kind(self) -> str:
         return self.kind + "List"
-
-    @property
-    def qualified(self) -> str:
-        """`resourceclaims.resource.k8s.io`, or the bare plural in the core group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def internal_version(self) -> str:
-        return self.group_version(self.internal)
 
     def group_version(self, version: str) -> str:
         return f"{self.group}/{version}" if self.group else version

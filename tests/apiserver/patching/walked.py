@@ -56,7 +56,8 @@ class Walk:
         for element in old | new:
             before, after, here = old.get(element, []), new.get(element, []), (*path, element)
             if len(before) <= 1 and len(after) <= 1:
-                self._visit(form.element, *(each[0] if each else MISSING for each in (before, after)), here)
+                one, two = (each[0] if each else MISSING for each in (before, after))
+                self._visit(form.element, one, two, here)
             elif not before:
                 self.added.add(here)
             elif not after:

@@ -128,8 +128,10 @@ class StructShape(Shape):
             completed = each
             if not field.leaf and each is not there:
                 shape = field.shape
-                inside = type(there) is dict and isinstance(shape, StructShape)
-                completed = shape.complete(each, there) if inside else shape.complete(each)
+                if type(there) is dict and isinstance(shape, StructShape):
+                    completed = shape.complete(each, there)
+                else:
+                    completed = shape.complete(each)
             if completed is not None and (completed or not field.drop):
                 result[key] = completed
         for key, make in self.always:

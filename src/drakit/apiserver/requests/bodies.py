@@ -54,6 +54,7 @@ _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|[,\[{]', re.DOTALL)
 """What JSON has between elements, or before the first; or a string, in which these do not count."""
 _SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
 _NOTHING: Mapping[str, Any] = {}
+_NO_WARNINGS: tuple[str, ...] = ()
 _HEAD = ("apiVersion", "kind", "metadata")
 _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
@@ -240,7 +241,7 @@ def incoming(
         struct = SPECS.with_struct(sent, known["spec"]) if text else sent
     try:
         if struct is not None:
-            wire, warnings = _complete_struct(kind, struct, document, known, now), ()
+            wire, warnings = _complete_struct(kind, struct, document, known, now), _NO_WARNINGS
         elif kind.fully_typed:
             wire, warnings = _read_struct(document, known, now, strict=strict)
         else:
