@@ -64,4 +64,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return group == self.group and version in self.versions
 
     def subresource(self, name: str) -> Subresource | None:
-        return next((each for each in self.subresources if each.name == name), None)
+        for each in self.subresources:
+            if each.name == name:
+                return each
+        return None
