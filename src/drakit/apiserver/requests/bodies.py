@@ -306,9 +306,10 @@ def _has_known_spec(document: Plain, known: Mapping[str, Any]) -> bool:
 
 def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:
     """Whether every part but metadata comes from `known`, and so has its defaults."""
-    if not _has_known_spec(document, known):
-        return False
-    return all(part is known.get(name) for name, part in document.items() if name not in _HEAD)
+    for name, part in document.items():
+        if name not in _HEAD and part is not known.get(name):
+            return False
+    return _has_known_spec(document, known)
 
 
 def _wire(decoded: Decoded, complete: Object, known: Mapping[str, Any]) -> Plain:
