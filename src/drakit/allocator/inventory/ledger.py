@@ -92,10 +92,8 @@ class PoolUse:
     def _left(self, view: PoolView) -> Mapping[CounterKey, int]:
         # May go below zero: a driver can publish less than is allocated already.
         left = dict(view.counters)
-        for name, consumes in view.consumers if left else ():
-            if name in self.devices:
-                for counter, amount in consumes.items():
-                    left[counter] -= amount
+        for counter, amount in view.consumed(self.devices) if left else ():
+            left[counter] -= amount
         return left
 
 
