@@ -50,7 +50,10 @@ class ObjectMeta(Model):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that manages this object, if it has one."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
 
 class Condition(Model):
