@@ -40,21 +40,26 @@ class EmbeddedStore(Store):
 
     async def create(self, key: str, value: bytes, *, terms: WriteTerms = PLAIN) -> Record:
         _check_key(key)
+        if key in self._reserved:
+            await self._settled(key)
         # Nothing suspends between this and the reservation in `_commit`: else two creates of one key could both pass.
-        state = await self._reserve(key)
-        current = state.records.get(key)
+        current = self._open().records.get(key)
         if current is not None:
             raise KeyExists(current)
         event = await self._commit(key, value, terms)
         return cast("Record", event.record)  # only a deletion has none
 
     async def update(self, key: str, value: bytes, *, expected: int, terms: WriteTerms = PLAIN) -> Record:
-        _expect(await self._reserve(key), key, expected)
+        if key in self._reserved:
+            await self._settled(key)
+        _expect(self._open(), key, expected)
         event = await self._commit(key, value, terms)
         return cast("Record", event.record)  # only a deletion has none
 
     async def delete(self, key: str, *, expected: int) -> Record:
-        last = _expect(await self._reserve(key), key, expected)
+        if key in self._reserved:
+            await self._settled(key)
+        last = _expect(self._open(), key, expected)
         event = await self._commit(key, None, PLAIN)
         return Record(key, last.value, last.created, event.revision)
 
@@ -143,8 +148,8 @@ class EmbeddedStore(Store):
         # After the state: a reader that is woken by the event finds it there.
         crowded = self._watches.dispatch(event)
         history = self._state.history
-        if not history.fits(now):
-            self._forget(self._state.compact(history.excess(now)))
+        if (excess := history.excess(now)) > history.compacted:
+            self._forget(self._state.compact(excess))
         return crowded
 
     def _open(self) -> State:
@@ -152,12 +157,11 @@ class EmbeddedStore(Store):
             raise StoreClosed
         return self._state
 
-    async def _reserve(self, key: str) -> State:
-        """The state, once no change of this key is under way."""
+    async def _settled(self, key: str) -> None:
+        """Wait until no change of this key is under way."""
         # A loop, not one wait: of several writers that wait for the key, the first to run reserves it again.
         while (settled := self._reserved.get(key)) is not None:
             await asyncio.wait((settled,))
-        return self._open()
 
 
 def _check_key(key: str) -> None:

@@ -67,6 +67,17 @@ def test_what_nodes_advertise_themselves_is_known_as_they_come_change_and_go(cac
     assert "example.com/gpu" not in cache.advertised
 
 
+def test_nodes_with_taints_and_cordoned_ones_are_known_as_they_come_change_and_go(cache: SchedulerCache) -> None:
+    assert not cache.tainted
+    assert not cache.cordoned
+    cache.put_node(make_node("a", taints=[{"key": "k", "effect": "NoSchedule"}], unschedulable=True))
+    cache.put_node(make_node("b", unschedulable=True))
+    assert (cache.tainted, cache.cordoned) == ({"a"}, {"a", "b"})
+    cache.put_node(make_node("a"))
+    cache.remove_node("b")
+    assert (cache.tainted, cache.cordoned) == (set(), set())
+
+
 def test_a_pod_cannot_be_assumed_nowhere(cache: SchedulerCache) -> None:
     with pytest.raises(ValueError, match="default/p cannot be assumed: it has no node"):
         cache.assume(make_pod("p"))

@@ -280,7 +280,7 @@ class _Inquiry:
         return Cause.TAINT, f"taint {taint.key}{value}:{taint.effect} is not tolerated"
 
     def _constraint(self, wanted: Alternative, device: int) -> tuple[Cause, str] | None:
-        values = self.layout.traits[device].values
+        values = self.layout.values_of(device)
         for each in wanted.constraints:
             state = self.search.states[each.index]
             if each.add(state, values[each.index]) is None:

@@ -96,11 +96,11 @@ class Occupancy:
 
     def _count(self, pool: int) -> None:
         """Find the devices of a pool for which its counters have too little left."""
-        traits, left = self.layout.pools[pool], self.usages[pool].left
+        kind, left = self.layout.pools[pool].kind, self.usages[pool].left
         priced_out = 0
-        for counter, key in enumerate(traits.counters):
-            if left[key] < traits.dearest[counter]:
-                priced_out |= traits.dearer(counter, left[key])
+        for counter, key in enumerate(kind.counters):
+            if left[key] < kind.dearest[counter]:
+                priced_out |= kind.dearer(counter, left[key])
                 if left[key] < 0:
                     self.overdrawn |= {pool}
         if priced_out:

@@ -89,7 +89,7 @@ def _drains(layout: Layout, devices: int, count: int) -> Iterator[tuple[tuple[in
     """
     total = devices.bit_count()
     # A budget is of one pool. Where there are devices enough in the others, none bounds anything.
-    if total - max((len(pool.devices) for pool in layout.pools), default=0) >= count:
+    if total - max((len(pool.kind.devices) for pool in layout.pools), default=0) >= count:
         return
     takers: dict[tuple[int, ...], dict[int, int]] = {}
     for device in bits_of(devices):

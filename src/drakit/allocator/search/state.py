@@ -94,8 +94,10 @@ class SearchState:
             self.taken &= ~bit
 
     def _constrained(self, option: Option, device: int) -> list[Values] | None:
+        if not option.constraints:
+            return []
         states: list[Values] = []
-        values = self.layout.traits[device].values
+        values = self.layout.values_of(device)
         for each in option.constraints:
             state = each.add(self.states[each.index], values[each.index])
             if state is None:
@@ -116,7 +118,7 @@ class SearchState:
         return True
 
     def _is_charged(self, device: int) -> bool:
-        return self._shares(device) > 0 and self.layout.traits[device].shared
+        return self.layout.traits[device].shared and self._shares(device) > 0
 
     def _shares(self, device: int) -> int:
         """The number of our shares of a device, plus one if the ledger has any. That one is never given back."""

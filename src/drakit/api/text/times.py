@@ -55,7 +55,7 @@ def parse_time(text: str) -> datetime:
 
 def format_time(instant: datetime) -> str:
     """Format to the second, as `Time` is written. Fractions are cut off."""
-    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}".rjust(20, "0")
+    return f"{instant.astimezone(UTC).isoformat(timespec='seconds')[:19]}Z"
 
 
 def format_micro_time(instant: datetime) -> str:

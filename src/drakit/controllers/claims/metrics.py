@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from drakit.api import ResourceClaim, is_allocated
+from drakit.base.counts import Tallies
 from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION, POD_CLAIM_ANNOTATION
 
 
@@ -22,11 +23,11 @@ class ClaimControllerMetrics(Collector):
 
     def __init__(self, registry: CollectorRegistry, claims: Iterable[ResourceClaim]) -> None:
         self._claims = claims
-        self._creates = Counter(
+        self._creates = Tallies(
             "resourceclaim_controller_creates",
             "Number of ResourceClaims creation requests, categorized by creation status",
-            ["status", "admin_access"],
-            registry=registry,
+            ("status", "admin_access"),
+            registry,
         )
         registry.register(self)
 

@@ -37,6 +37,8 @@ class SchedulerCache:
         self._homeless: dict[str, dict[str, Pod]] = {}
         self.affine: dict[str, int] = {}
         """How many pods of each node have affinity or anti-affinity to other pods; nodes without one are not here."""
+        self.tainted: set[str] = set()
+        self.cordoned: set[str] = set()
         self.advertised: Counter[str] = Counter()
         """How many nodes themselves have more than none of each extended resource; those that none has are not here."""
         self._order = NodeOrder()
@@ -102,6 +104,8 @@ class SchedulerCache:
                 info = info.with_pod(pod)
         if known is None or known.allocatable is not info.allocatable:
             self._count_advertised(known, info)
+        _set(self.tainted, name, on=bool(node.spec.taints))
+        _set(self.cordoned, name, on=node.spec.unschedulable)
         moved = self._order.put(node)
         self._is_listed = self._is_listed and not moved
         self._set(info)
@@ -112,6 +116,8 @@ class SchedulerCache:
         if info is None:
             return
         self._count_advertised(info, None)
+        self.tainted.discard(name)
+        self.cordoned.discard(name)
         self._order.remove(name)
         self._is_listed = False
         if info.pods:
@@ -211,6 +217,13 @@ class SchedulerCache:
         self._infos[info.name] = info
         if self._is_listed:
             self._listed[self._positions[info.name]] = info
+
+
+def _set(names: set[str], name: str, *, on: bool) -> None:
+    if on:
+        names.add(name)
+    else:
+        names.discard(name)
 
 
 def _extended_of(node: NodeInfo | None) -> list[str]:

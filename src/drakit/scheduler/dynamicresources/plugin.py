@@ -108,7 +108,7 @@ class DynamicResources:
         if isinstance(variant, PluginStatus):
             return variant
         status = reserve(self.context, needs, variant, pod, node.name)
-        tell_reserved(pod, node.name, [(each.claim, each.allocation) for each in needs.needs if each.allocation])
+        tell_reserved(pod, node.name, needs)
         return self._charging.charge(state, needs) if status.ok else status
 
     async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:

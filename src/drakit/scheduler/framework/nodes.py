@@ -9,7 +9,7 @@ Amounts are integers: cpu in thousandths, everything else in units, both rounded
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from drakit.api.objects.cluster import Node
@@ -114,6 +114,16 @@ class Nodes(Protocol):
     @property
     def affine(self) -> Mapping[str, int]:
         """Nodes with pods that say something of other pods (affinity or anti-affinity), each with their number."""
+        ...
+
+    @property
+    def tainted(self) -> Collection[str]:
+        """The names of nodes with taints."""
+        ...
+
+    @property
+    def cordoned(self) -> Collection[str]:
+        """The names of nodes that are marked unschedulable."""
         ...
 
     @property

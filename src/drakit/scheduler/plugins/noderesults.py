@@ -17,7 +17,7 @@ A = TypeVar("A")
 NodeFilter = Callable[[NodeInfo], PluginStatus | None]
 _MOST_NODES = 20_000
 _MOST_QUESTIONS = 16
-_NONE_REFUSED: Rejections = {}
+NONE_REFUSED: Rejections = {}
 
 
 class FilterResults:
@@ -32,7 +32,7 @@ class FilterResults:
     def rejections(self, nodes: Sequence[NodeInfo]) -> Rejections:
         doubtful = [node for node in nodes if node not in self._fit]
         if not doubtful:
-            return _NONE_REFUSED
+            return NONE_REFUSED
         known = self._refused.get
         found = {node.name: known(node) or self._look(node) for node in doubtful}
         return {name: status for name, status in found.items() if status is not None}

@@ -9,9 +9,9 @@ from drakit.api.objects.pods import Pod
 from drakit.base.taints import NO_SCHEDULE, Taint, tolerates
 from drakit.base.wellknown import UNSCHEDULABLE_TAINT
 from drakit.scheduler.config.names import NODE_UNSCHEDULABLE
-from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, PluginStatus, Rejections
+from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Nodes, PluginStatus, Rejections
 from drakit.scheduler.plugins.interests import on_node, on_the_pod, queue_if
-from drakit.scheduler.plugins.noderesults import FilterResults
+from drakit.scheduler.plugins.noderesults import NONE_REFUSED, FilterResults
 
 _TAINT = Taint(key=UNSCHEDULABLE_TAINT, effect=NO_SCHEDULE)
 _CORDONED = PluginStatus.unresolvable("node(s) were unschedulable")
@@ -20,10 +20,14 @@ _CORDONED = PluginStatus.unresolvable("node(s) were unschedulable")
 class NodeUnschedulable:
     name = NODE_UNSCHEDULABLE
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Nodes | None = None) -> None:
+        """`nodes` are those of the cluster: where all may be used, no node is looked at."""
+        self._nodes = nodes
         self._results = FilterResults(lambda node: _CORDONED if node.node.spec.unschedulable else None)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        if self._nodes is not None and not self._nodes.cordoned:
+            return NONE_REFUSED
         refused = self._results.rejections(nodes)
         return {} if refused and _is_tolerant(pod) else refused
 

@@ -52,9 +52,9 @@ def _totals(handle: Handle) -> Totals:
 MAKERS: dict[str, Maker] = {
     names.SCHEDULING_GATES: lambda handle, args: SchedulingGates(),
     names.PRIORITY_SORT: lambda handle, args: PrioritySort(),
-    names.NODE_UNSCHEDULABLE: lambda handle, args: NodeUnschedulable(),
+    names.NODE_UNSCHEDULABLE: lambda handle, args: NodeUnschedulable(handle.nodes),
     names.NODE_NAME: lambda handle, args: NodeName(),
-    names.TAINT_TOLERATION: lambda handle, args: TaintToleration(),
+    names.TAINT_TOLERATION: lambda handle, args: TaintToleration(handle.nodes),
     names.NODE_AFFINITY: lambda handle, args: NodeAffinityPlugin(args),
     names.NODE_PORTS: lambda handle, args: NodePorts(),
     names.NODE_RESOURCES_FIT: _fit,

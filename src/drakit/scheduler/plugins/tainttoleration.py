@@ -8,10 +8,10 @@ from drakit.api.objects.cluster import Node
 from drakit.api.objects.pods import Pod
 from drakit.base.taints import PREFER_NO_SCHEDULE, Toleration, tolerates, untolerated
 from drakit.scheduler.config.names import TAINT_TOLERATION
-from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, PluginStatus, Rejections
+from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Nodes, PluginStatus, Rejections
 from drakit.scheduler.plugins.interests import on_node, on_the_pod, queue_if
-from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults, Scores
-from drakit.scheduler.plugins.normalization import normalize
+from drakit.scheduler.plugins.noderesults import NONE_REFUSED, FilterResults, RecentResults, Scores
+from drakit.scheduler.plugins.normalization import MOST, normalize
 
 _TAINTED = PluginStatus.unresolvable("node(s) had untolerated taint(s)")
 
@@ -19,11 +19,15 @@ _TAINTED = PluginStatus.unresolvable("node(s) had untolerated taint(s)")
 class TaintToleration:
     name = TAINT_TOLERATION
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Nodes | None = None) -> None:
+        """`nodes` are those of the cluster: where none has taints, no node is looked at."""
+        self._nodes = nodes
         self._results: RecentResults[FilterResults] = RecentResults()
         self._scores: RecentResults[Scores] = RecentResults()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        if self._nodes is not None and not self._nodes.tainted:
+            return NONE_REFUSED
         tolerations = pod.spec.tolerations
         results = self._results.get(
             tolerations, lambda: FilterResults(lambda node: _TAINTED if _is_kept_away(node.node, tolerations) else None)
@@ -31,6 +35,8 @@ class TaintToleration:
         return results.rejections(nodes)
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        if self._nodes is not None and not self._nodes.tainted:
+            return [MOST] * len(nodes)
         tolerations = tuple(each for each in pod.spec.tolerations if each.effect in ("", PREFER_NO_SCHEDULE))
         scores = self._scores.get(tolerations, lambda: Scores(lambda node: _disliked(node.node, tolerations)))
         return normalize(scores.of(nodes), reverse=True)

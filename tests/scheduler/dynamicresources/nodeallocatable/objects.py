@@ -88,6 +88,14 @@ class Nodes(list[NodeInfo]):
         return {}
 
     @property
+    def tainted(self) -> list[str]:
+        return [each.name for each in self if each.node.spec.taints]
+
+    @property
+    def cordoned(self) -> list[str]:
+        return [each.name for each in self if each.node.spec.unschedulable]
+
+    @property
     def advertised(self) -> list[str]:
         return [name for node in self for name, amount in node.allocatable.items() if amount]
 

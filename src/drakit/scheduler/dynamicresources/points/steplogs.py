@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from drakit.allocator import Allocator, Cause, NodeError, Unsatisfiable
-from drakit.api.objects.claims import AllocationResult, ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
 from drakit.api.objects.pods import Pod
 from drakit.client import V
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
@@ -56,11 +56,13 @@ def _tell_devices(pod: Pod, allocator: Allocator, node: str) -> None:
                 log.log(V[5], "pod %s: %s: %s: %s", _pod(pod), where, ", ".join(refusal.devices), said)
 
 
-def tell_reserved(pod: Pod, node: str, decided: Sequence[tuple[ResourceClaim, AllocationResult]]) -> None:
+def tell_reserved(pod: Pod, node: str, needs: PodNeeds) -> None:
     """Reserve: what each claim gets."""
     if not log.isEnabledFor(V[4]):
         return
-    for claim, allocation in decided:
+    for claim, allocation in [(each.claim, each.allocation) for each in needs.needs]:
+        if allocation is None:
+            continue
         devices = [f"{each.driver}/{each.pool}/{each.device}" for each in allocation.devices.results]
         log.log(V[4], "pod %s: claim %s gets %s on node %s", _pod(pod), _name(claim), _listed(devices), node)
         for each in allocation.devices.results:
@@ -71,7 +73,7 @@ def tell_reserved(pod: Pod, node: str, decided: Sequence[tuple[ResourceClaim, Al
 
 def tell_bound(pod: Pod, node: str, needs: PodNeeds) -> None:
     """PreBind: the claims are stored and reserved."""
-    if needs.needs:
+    if needs.needs and log.isEnabledFor(V[4]):
         names = _listed([_name(each.claim) for each in needs.needs])
         log.log(V[4], "pod %s: claims %s are stored and reserved for node %s", _pod(pod), names, node)
 
