@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from drakit.api.objects.partial import AnyObject
 from drakit.base.structs import Model
@@ -38,6 +39,14 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     subresources: tuple[Subresource, ...] = ()
     model: type[Model] = AnyObject
     fully_typed: bool = False
+    qualified: str = ""
+    """`resourceclaims.resource.k8s.io`, or the bare plural in the core group. Worked out once, as is the next."""
+    internal_version: str = ""
+    """The internal version as an apiVersion has it."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "qualified", f"{self.plural}.{self.group}" if self.group else self.plural)
+        force_setattr(self, "internal_version", self.group_version(self.internal))
 
     @property
     def singular(self) -> str:
@@ -47,15 +56,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     def list_kind(self) -> str:
         return self.kind + "List"
 
-    @property
-    def qualified(self) -> str:
-        """`resourceclaims.resource.k8s.io`, or the bare plural in the core group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def internal_version(self) -> str:
-        return self.group_version(self.internal)
-
     def group_version(self, version: str) -> str:
         return f"{self.group}/{version}" if self.group else version
 
@@ -64,4 +64,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return group == self.group and version in self.versions
 
     def subresource(self, name: str) -> Subresource | None:
-        return next((each for each in self.subresources if each.name == name), None)
+        for each in self.subresources:
+            if each.name == name:
+                return each
+        return None
