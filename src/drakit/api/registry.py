@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from functools import lru_cache
 
 from drakit.api.kind import ALL_VERBS, STATUS_VERBS, Kind, Subresource
 from drakit.api.neighbours import NEIGHBOURS
@@ -286,6 +287,7 @@ def lookup(name: str) -> Kind:
     raise Unsupported(f'the server doesn\'t have a resource type "{name}"{hint}')
 
 
+@lru_cache(maxsize=1024)
 def deprecation(group_version: str, kind: str) -> str | None:
     """The warning that goes with an answer in a deprecated version.
 

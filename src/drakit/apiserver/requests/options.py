@@ -7,7 +7,6 @@ Out: checked structs. A bad value raises 400, a bad combination 422: as upstream
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from drakit.apiserver.failures import ApiError, bad_request
 from drakit.base import fields, fieldselectors, labels, status
 from drakit.base.fields import FieldError, Path
 
+Query = tuple[tuple[str, str], ...]
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
 _TRUE = ("", "1", "t", "T", "true", "TRUE", "True")
@@ -56,6 +56,9 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NO_WRITE_OPTIONS = WriteOptions()
+_MOST_REMEMBERED = 256
+_REMEMBERED: dict[tuple[Query, str], WriteOptions] = {}
+"""The options that were read last, by query and kind."""
 
 
 class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
@@ -99,16 +102,25 @@ def list_options(request: Request, *, watch: bool = False) -> ListOptions:
 
 def write_options(request: Request, kind: str) -> WriteOptions:
     """`kind` is CreateOptions, UpdateOptions or PatchOptions: errors name it."""
-    if not request.query:
+    query = request.query
+    if not query:
         return _NO_WRITE_OPTIONS
-    if sum(len(name) + len(value) for name, value in request.query) > _LONG:
-        return _write_options.__wrapped__(request.query, kind)
-    return _write_options(request.query, kind)
+    options = _REMEMBERED.get((query, kind))
+    if options is None:
+        options = _write_options(query, kind)
+        if sum(len(name) + len(value) for name, value in query) <= _LONG:
+            _remember(query, kind, options)
+    return options
 
 
-@lru_cache(maxsize=256)
-def _write_options(query: tuple[tuple[str, str], ...], kind: str) -> WriteOptions:
-    """Cached: a client sends the same options all the time."""
+def _remember(query: Query, kind: str, options: WriteOptions) -> None:
+    """A client sends the same options all the time."""
+    if len(_REMEMBERED) >= _MOST_REMEMBERED:
+        _REMEMBERED.clear()
+    _REMEMBERED[query, kind] = options
+
+
+def _write_options(query: Query, kind: str) -> WriteOptions:
     request = Request(method="", path="", query=query)
     validation = request.parameter("fieldValidation")
     manager = request.parameter("fieldManager")

@@ -9,6 +9,7 @@ see a resource is not told whether it exists.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -24,6 +25,9 @@ _PROXY = "proxy"
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _SHORT = 512
 """Longer paths are not cached: nobody can fill the memory with them."""
+_DOTS = (".", "..")
+_NAMED = re.compile("((?:/api|/apis/[^/]+)/[^/]+/namespaces/[^/]+/[^/]+/)([^/]+)(/[^/]+)?")
+"""An object of a namespace, or a subresource of it: its collection, its name, the rest."""
 LEGACY = "api"
 GROUPS = "apis"
 
@@ -77,14 +81,12 @@ def parse(request: Request) -> RequestInfo:
     method, path, watch = request.method, request.path, _wants_watch(request)
     if len(path) >= _SHORT:
         return _parse_path(method, path, watch)
-    parts = path.split("/")
-    # Where the name is in /api/v1/namespaces/<namespace>/<plural>/<name>, and in the longer form with /apis/<group>.
-    at = 6 if parts[1:2] == [LEGACY] else 7
-    if len(parts) - at not in (1, 2) or parts[at - 3] != "namespaces" or "" in parts[1:] or parts[at] in (".", ".."):
+    named = _NAMED.fullmatch(path)
+    if named is None or named[2] in _DOTS:
         return _remembered(method, path, watch)
     # Cached with a placeholder for the name: objects come and go, their collections stay.
-    name, parts[at] = parts[at], "name"
-    return msgspec.structs.replace(_remembered(method, "/".join(parts), watch), path=path, name=name)
+    collection, name, rest = named.groups("")
+    return msgspec.structs.replace(_remembered(method, f"{collection}name{rest}", watch), path=path, name=name)
 
 
 def _parse_path(method: str, path: str, watch: bool) -> RequestInfo:
@@ -100,7 +102,7 @@ def _parse_path(method: str, path: str, watch: bool) -> RequestInfo:
     namespace, resource, name, subresource = _segments(rest)
     # Clients and proxies resolve dots in paths; an object of that name could never be reached.
     for segment in (name, namespace):
-        if segment in (".", ".."):
+        if segment in _DOTS:
             raise bad_request(f"invalid path segment {segment!r}")
     return RequestInfo(
         verb=_verb(method, named=bool(name), watch=watch or watch_path),

@@ -240,7 +240,7 @@ class Server:
 
     async def _marked(self, call: ApiCall) -> Response:
         """The same; a read that a shared store cannot verify just now is answered, and marked."""
-        with request_reads(accept_unverified=call.target.verb in _READING) as reads:
+        with request_reads(accept_unverified=call.verb in _READING) as reads:
             try:
                 response = await self._resources.handle(call)
             except ApiError as error:
@@ -327,17 +327,17 @@ def _attributes(request: Request, info: RequestInfo, user: User) -> Attributes:
         resource=info.resource,
         subresource=info.subresource,
         namespace=info.namespace,
-        name=info.name or _selected_name(request, info),
+        name=info.name or (_selected_name(request) if selecting else ""),
         path=request.path,
         label_selector=request.parameter("labelSelector") if selecting else "",
         field_selector=request.parameter("fieldSelector") if selecting else "",
     )
 
 
-def _selected_name(request: Request, info: RequestInfo) -> str:
+def _selected_name(request: Request) -> str:
     """The name in `fieldSelector=metadata.name=…`: such a list is authorized like a get of that object."""
     selector = request.parameter("fieldSelector")
-    if not selector or info.verb not in _SELECTING or len(selector) > _LONG_SELECTOR:
+    if not selector or len(selector) > _LONG_SELECTOR:
         return ""
     try:
         return fieldselectors.parse(selector).required_value("metadata.name") or ""

@@ -115,6 +115,8 @@ def quality_of_service(spec: Mapping[str, Any]) -> str:
 
 
 def _quality(claims: list[Mapping[str, Any]]) -> str:
+    if not any(each.get("requests") or each.get("limits") for each in claims):
+        return "BestEffort"
     requests = _sums(each.get("requests") or {} for each in claims)
     limits = _sums(each.get("limits") or {} for each in claims)
     if not requests and not limits:

@@ -97,7 +97,7 @@ class Connector:
 
     async def _require_create(self, call: ApiCall) -> None:
         """A WebSocket begins with a GET, yet it is no reading: since v1.35 whoever may only `get` is refused."""
-        if call.target.verb != "create":
+        if call.verb != "create":
             await require(self._context.authorizer, call.attributes("create"))
 
     async def _admit(self, call: ApiCall) -> None:

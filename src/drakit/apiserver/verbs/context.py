@@ -97,8 +97,8 @@ class ApiCall:
     """One request for a resource, and what its handlers have found out about it so far."""
 
     __slots__ = (
-        "annotations", "completed", "kind", "managed_fields", "name", "namespace", "old_size", "request",
-        "spaced_parameters", "strategy", "subresource", "target", "user", "version", "warnings",
+        "annotations", "completed", "kind", "managed_fields", "name", "namespace", "request", "size",
+        "spaced_parameters", "strategy", "subresource", "target", "user", "verb", "version", "warnings",
     )  # fmt: skip
 
     def __init__(
@@ -118,6 +118,7 @@ class ApiCall:
         """Notes of admission plugins for the audit log."""
         # Parts of the target, which a write looks at fifty times.
         self.kind: Kind = kind
+        self.verb: str = info.verb
         self.version: str = target.version
         self.namespace: str = info.namespace if kind.namespaced else ""
         self.name: str = info.name
@@ -127,8 +128,8 @@ class ApiCall:
         """The new object as it was decoded, see `bodies.Incoming.completed`."""
         self.managed_fields: tuple[list[Plain], Owners] | None = None
         """`metadata.managedFields` after this write: the entries, and the same as owners."""
-        self.old_size = 0
-        """Bytes of the stored object that is changed."""
+        self.size = len(request.body)
+        """Bytes of what is worked on: the body, or the larger object that it changes."""
         self.spaced_parameters = False
         """Whether the client sent opaque parameters with spaces between tokens, see `bodies.has_spaced_parameters`."""
 
@@ -147,11 +148,6 @@ class ApiCall:
             path=info.path,
         )
 
-    @property
-    def size(self) -> int:
-        """Bytes of what is worked on: the body, or the object that it changes."""
-        return max(len(self.request.body), self.old_size)
-
     def change(
         self,
         operation: str,
@@ -166,13 +162,13 @@ class ApiCall:
             operation=operation,
             kind=self.kind,
             version=self.version,
-            namespace=self.target.namespace,
+            namespace=self.target.info.namespace,
             name=name,
             user=self.user,
             new=new,
             old=old,
             subresource=self.subresource,
-            verb=self.target.verb,
+            verb=self.verb,
             size=self.size,
             dry_run=dry_run,
             sent=sent,

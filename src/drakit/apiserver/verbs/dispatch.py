@@ -96,7 +96,7 @@ class Resources:
         if call.kind.kind in REVIEWS:
             return self._review
         # A subresource that is written like its object (`status`, `resize`) has no handler of its own.
-        handler = self._subresources.get(call.subresource) or self._verbs.get(call.target.verb)
+        handler = self._subresources.get(call.subresource) or self._verbs.get(call.verb)
         if handler is None:
             raise method_not_allowed()
         return handler
@@ -189,7 +189,7 @@ class Resources:
         return _success(201, None, presenter)
 
     async def _scale(self, call: ApiCall, presenter: Presenter) -> Response:
-        if call.target.verb == "get":
+        if call.verb == "get":
             stored = await get(self._context, call)
         else:
             stored = await write_scale(self._context, call)

@@ -14,19 +14,22 @@ _PATCH = "patch"
 
 def drop_sent_duplicates(call: ApiCall, metadata: Plain) -> None:
     """Of an object as it was sent. What a patch makes is looked at after the plugins alone, as upstream does."""
-    if call.target.verb != _PATCH:
+    if call.verb != _PATCH and _has_many(metadata):
         _drop(call, metadata, "")
 
 
 def drop_admitted_duplicates(call: ApiCall, metadata: Plain) -> None:
     """Of an object as the plugins leave it."""
-    _drop(call, metadata, " after mutating admission happens")
+    if _has_many(metadata):
+        _drop(call, metadata, " after mutating admission happens")
+
+
+def _has_many(metadata: Plain) -> bool:
+    return len(metadata.get("ownerReferences") or ()) > 1
 
 
 def _drop(call: ApiCall, metadata: Plain, when: str) -> None:
-    references = metadata.get("ownerReferences") or ()
-    if len(references) < 2:
-        return
+    references = metadata["ownerReferences"]
     kept = [each for index, each in enumerate(references) if each not in references[:index]]
     if len(kept) == len(references):
         return

@@ -40,8 +40,8 @@ async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bo
 
     async def write_once() -> tuple[StoredObject, bool]:
         old = await context.objects.find(call.kind, call.namespace, call.name)
-        call.old_size = old.size if old is not None else 0
         if old is not None:
+            call.size = max(call.size, old.size)
             return await _patch(context, call, old, body, options), False
         if applied is None or call.subresource:
             raise not_found(call.kind, call.name)

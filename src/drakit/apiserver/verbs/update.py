@@ -29,7 +29,8 @@ async def update(context: ServerContext, call: ApiCall) -> tuple[StoredObject, b
     options = write_options(call.request, "UpdateOptions")
     # Before the body is decoded: parts that the client did not change are found by comparing with the stored object.
     old = await context.objects.find(call.kind, call.namespace, call.name)
-    call.old_size = old.size if old is not None else 0
+    if old is not None:
+        call.size = max(call.size, old.size)
     sent, document = await context.beside(call.size, read_sent, context, call, options, old)
     check_place(call, document)
     try:

@@ -173,7 +173,7 @@ async def _write_new_once(
     # The limit of opaque parameters counts their text as it was sent. The rules see them without spaces.
     if errors := await context.rules.check(change) or overlong_parameters(call.request, call.kind.kind):
         raise rules.refusal(change, errors)
-    if call.target.verb != CREATE_VERB:
+    if call.verb != CREATE_VERB:
         # A PATCH or PUT that creates needs the right to create as well. A POST was authorized by that right.
         await require(context.authorizer, call.attributes(CREATE_VERB))
     await context.admission.validate(change)
@@ -299,10 +299,11 @@ async def _store_update(context: ServerContext, call: ApiCall, old: StoredObject
         return old
     if change.dry_run:
         return await context.beside(call.size, objects.dry_run, call.kind, call.namespace, new, old.revision)
-    store = partial(
-        objects.update, old, new, spaced_parameters=call.spaced_parameters, precomputed=precomputed_of(call, change)
-    )
-    return await store() if change.guard is None else await _guarded(store, change.guard)
+    known, spaced = precomputed_of(call, change), call.spaced_parameters
+    if change.guard is None:
+        return await objects.update(old, new, spaced_parameters=spaced, precomputed=known)
+    store = partial(objects.update, old, new, spaced_parameters=spaced, precomputed=known)
+    return await _guarded(store, change.guard)
 
 
 async def _guarded(store: Callable[..., Awaitable[StoredObject]], guard: WriteGuard) -> StoredObject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from drakit.api import Partial, Pod
@@ -20,15 +21,26 @@ Drop = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def drop_pod_fields(new: Partial[Pod], old: Partial[Pod] | None, gates: FeatureGates) -> Partial[Pod]:
+    fields, drops = _switched_off(gates)
     document = new.document
     before = old.document if old is not None else {}
-    for gate, part, name in _FIELDS:
-        if not gates.enabled(gate) and not _part(before, part).get(name) and name in _part(document, part):
+    for part, name in fields:
+        if name in _part(document, part) and not _part(before, part).get(name):
             document = {**document, part: _without(_part(document, part), name)}
-    for gate, drop in (("ResourceHealthStatus", _drop_health), ("ResourceHealthStatusMessage", _drop_messages)):
-        if not gates.enabled(gate) and _each_status(before, drop) == before:
+    for drop in drops:
+        if _each_status(before, drop) == before:
             document = _each_status(document, drop)
-    return new if document == new.document else Partial.of(Pod, document)
+    return new if document is new.document or document == new.document else Partial.of(Pod, document)
+
+
+@lru_cache(maxsize=16)
+def _switched_off(gates: FeatureGates) -> tuple[list[tuple[str, str]], list[Drop]]:
+    """The fields whose feature is off, and what to do at the status of each container."""
+    fields = [(part, name) for gate, part, name in _FIELDS if not gates.enabled(gate)]
+    drops: list[Drop] = [] if gates.enabled("ResourceHealthStatus") else [_drop_health]
+    if not gates.enabled("ResourceHealthStatusMessage"):
+        drops.append(_drop_messages)
+    return fields, drops
 
 
 def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

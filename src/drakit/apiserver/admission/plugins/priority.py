@@ -51,7 +51,11 @@ class Priority(AdmissionPlugin):
 
     async def _complete(self, change: ObjectChange, spec: Plain) -> None:
         name = spec.get("priorityClassName", "")
-        found = await self._named(change, name) if name else await self._default() or {}
+        found: Plain = {}
+        if name:
+            found = await self._named(change, name)
+        elif not self._classes.is_empty:
+            found = await self._default() or {}
         value, policy = found.get("value", 0), found.get("preemptionPolicy") or _PREEMPTS
         _agree(change, spec, value, policy)
         # The default class is named in the pod: later changes of the default do not concern it.

@@ -25,7 +25,7 @@ class DefaultTolerationSeconds(AdmissionPlugin):
         if change.kind.kind != "Pod" or change.subresource or change.new is None:
             return
         given: list[Plain] = change.new["spec"].get("tolerations") or []
-        added = [_toleration(key) for key in _BAD_NODES if not any(_covers(each, key) for each in given)]
+        added = [_toleration(key) for key in _BAD_NODES if not given or not any(_covers(each, key) for each in given)]
         if added:
             change.own("spec")["tolerations"] = [*given, *added]
 
