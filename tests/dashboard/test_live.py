@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from drakit.client import CLASSES, Client, InProcess
+from drakit.apiserver.auth.identities import ADMIN
+from drakit.client import CLASSES, NODES, Client, InProcess
 from drakit.controlplane import start_server
 from drakit.dashboard.live import LiveView, live_view
+from drakit.dashboard.sessions import ViewerSessions
+from drakit.dashboard.viewers import Viewer, within_process
+from drakit.informers import Informers
 from tests.builders.loop import on_loop
-from tests.builders.podmanifests import device_class, node
+from tests.builders.podmanifests import device_class, node, pod
 from tests.dashboard.shown import DRIVER, gpu_slice, until
 
 
@@ -60,3 +64,51 @@ async def test_a_server_that_does_not_answer_is_told() -> None:
 
 async def _problem(live: LiveView) -> str:
     return live.problem
+
+
+@on_loop
+async def test_a_pod_that_is_there_is_told_once() -> None:
+    async with start_server() as plane:
+        await plane.client.create(pod("there"))
+        async with live_view(plane.client) as live:
+            told: list[str] = []
+            live.follow_pods(lambda _, new: told.append(new.metadata.name if new is not None else ""))
+            assert told == ["there"]
+
+
+@on_loop
+async def test_a_view_of_shared_caches_ends_without_them() -> None:
+    async with start_server() as plane, Informers(plane.client).running() as informers:
+        nodes = informers.of(NODES)
+        async with live_view(plane.client, informers=informers) as live:
+            await plane.client.create(node("node-1"))
+            assert await until(lambda: _named(live, "node-1"))
+            assert live.document(NODES, "node-1", "") is nodes.cache.named("node-1")
+        before = live.revision
+        await plane.client.create(node("node-2"))
+        assert await until(lambda: _named(live, "node-2"))
+        assert live.revision == before
+
+
+@on_loop
+async def test_only_whoever_started_the_dashboard_reads_the_caches_of_the_process() -> None:
+    async with start_server() as plane, Informers(plane.client).running() as informers:
+        await plane.client.create(node("node-1"))
+        assert await until(lambda: _cached(informers, "node-1"))
+        ours = informers.of(NODES).cache
+        sessions = ViewerSessions(within_process(plane.server, ADMIN), plane.client.clock, informers=informers)
+        impersonating = Viewer(own=True, acting_as=(("impersonate-user", "system:admin"),))
+        for viewer, shared in ((Viewer(own=True), True), (Viewer(own=True, namespace="a"), False)):
+            async with sessions.view(viewer) as live:
+                assert (live._informers[NODES].cache is ours) == shared
+        async with sessions.view(impersonating) as live:
+            assert NODES not in live._informers or live._informers[NODES].cache is not ours
+        await sessions.close()
+
+
+async def _named(live: LiveView, name: str) -> object:
+    return live.document(NODES, name, "")
+
+
+async def _cached(informers: Informers, name: str) -> object:
+    return informers.of(NODES).cache.named(name)

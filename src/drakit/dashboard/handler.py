@@ -28,6 +28,7 @@ from drakit.dashboard.sessions import ViewerSessions
 from drakit.dashboard.streams import EventsBody
 from drakit.dashboard.viewers import Connect, Viewer, viewer_of
 from drakit.explain import NodeTemplates
+from drakit.informers import Informers
 
 ROOT = "/dashboard"
 _API = f"{ROOT}/api/"
@@ -45,7 +46,8 @@ Ask = Callable[["Dashboard", LiveView, Request], Awaitable[questions.Answer]]
 class Dashboard:
     """`login` is the token of whoever started it; `allow_changes` lets viewers change what they have rights to.
 
-    `templates` are kinds of nodes that what-if and suggestions may add.
+    `templates` are kinds of nodes that what-if and suggestions may add. `informers` are those of a process that has
+    some already: whoever started the dashboard may see all that they have.
     """
 
     def __init__(
@@ -56,8 +58,9 @@ class Dashboard:
         login: str = "",
         allow_changes: bool = False,
         templates: NodeTemplates | None = None,
+        informers: Informers | None = None,
     ) -> None:
-        self.sessions = ViewerSessions(connect, clock, templates)
+        self.sessions = ViewerSessions(connect, clock, templates, informers)
         self.templates = templates or {}
         self.history = ClusterHistory(clock)
         self.collector = HistoryCollector(self.history)

@@ -90,10 +90,7 @@ class LiveView:
         """A version for which two different maps were computed: a page that has it gets the whole map."""
         self._waiting: set[asyncio.Event] = set()
         self._counting = asyncio.Lock()
-        for each in informers.values():
-            each.subscribe(self._changed)
-            for obj in each.cache:
-                self._note_version(obj)
+        self._subscriptions = [each.subscribe(self._changed) for each in informers.values()]
 
     @property
     def version(self) -> str:
@@ -118,9 +115,13 @@ class LiveView:
         """Call the handler with every pod that there is, and then with each that changes, as (old, new)."""
         found = self._informers.get(PODS)
         if found is not None:
-            for each in found.cache:
-                handler(None, each.view)
-            found.subscribe(lambda old, new: handler(_view(old), _view(new)))
+            self._subscriptions.append(found.subscribe(lambda old, new: handler(_view(old), _view(new))))
+
+    def close(self) -> None:
+        """Take part in no more changes: the informers may have other users, who go on. Idempotent."""
+        subscriptions, self._subscriptions = self._subscriptions, []
+        for end in subscriptions:
+            end()
 
     def document(self, kind: Resource[Any], name: str, namespace: str) -> Any:
         """An object as it was last seen; None if it is not there, or may not be seen."""
@@ -216,12 +217,19 @@ def _view(obj: Any) -> Any:
 
 @asynccontextmanager
 async def live_view(
-    client: Client, *, namespace: str = "", templates: NodeTemplates | None = None
+    client: Client,
+    *,
+    namespace: str = "",
+    templates: NodeTemplates | None = None,
+    informers: Informers | None = None,
 ) -> AsyncIterator[LiveView]:
-    """Raise Unauthorized for a viewer whom the server does not know. Kinds that may not be listed are left out."""
+    """Raise Unauthorized for a viewer whom the server does not know. Kinds that may not be listed are left out.
+
+    `informers` are those of a process in which the viewer may see all that they have.
+    """
     user = await whoami(client)
     scope = ListScope(namespace=namespace)
-    informers, kinds, forbidden = Informers(client), [], []
+    informers, kinds, forbidden = informers or Informers(client), [], []
     for kind in KINDS:
         try:
             await client.current_version(kind, namespace=namespace if kind.kind.namespaced else "")
@@ -238,6 +246,7 @@ async def live_view(
         try:
             yield live
         finally:
+            live.close()
             ping.cancel()
             await asyncio.gather(ping, return_exceptions=True)
 

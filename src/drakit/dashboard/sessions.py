@@ -16,6 +16,7 @@ from drakit.client import Client, Unauthorized
 from drakit.dashboard.live import LiveView, live_view, whoami
 from drakit.dashboard.viewers import Connect, Viewer
 from drakit.explain import NodeTemplates
+from drakit.informers import Informers
 
 LINGER_SECONDS = 30.0
 """How long a view outlives its last page: a connection that broke can resume where it was."""
@@ -31,8 +32,16 @@ class _Session:
 
 
 class ViewerSessions:
-    def __init__(self, connect: Connect, clock: Clock, templates: NodeTemplates | None = None) -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        clock: Clock,
+        templates: NodeTemplates | None = None,
+        informers: Informers | None = None,
+    ) -> None:
+        """`informers`, if the process has some, are for whoever started the dashboard."""
         self._templates = templates
+        self._informers = informers
         self._connect = connect
         self._clock = clock
         self._open: dict[Viewer, _Session] = {}
@@ -92,7 +101,9 @@ class ViewerSessions:
 
     async def _started(self, session: _Session, viewer: Viewer) -> LiveView:
         client = await session.stack.enter_async_context(Client(self._connect(viewer), clock=self._clock))
-        view = live_view(client, namespace=viewer.namespace, templates=self._templates)
+        # Everybody else may have fewer rights than who filled these caches.
+        shared = self._informers if viewer == Viewer(own=True) else None
+        view = live_view(client, namespace=viewer.namespace, templates=self._templates, informers=shared)
         return await session.stack.enter_async_context(view)
 
     def _drop(self, viewer: Viewer, session: _Session) -> None:

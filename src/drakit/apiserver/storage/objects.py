@@ -39,6 +39,9 @@ _SPACED_PARAMETERS = b',"opaque":"loose"}'
 _DAMAGED = "the stored value of {key} is damaged: {error}; `drakit store remove` takes it out of a stopped server"
 _KEPT_BODY = 32 * 1024
 _NO_LABELS: Mapping[str, str] = {}
+_NOTHING_ENCODED: Mapping[Any, bytes] = {}
+"""Shared by all objects that nobody has asked for in bytes. With dictionaries of their own, claims took 0.65 instead of
+0.46 KB beyond their JSON."""
 
 
 def encode_document(document: Mapping[str, Any]) -> bytes:
@@ -110,9 +113,9 @@ class StoredObject:
         self._document = document
         self._typed = versioned(precomputed.typed, revision) if precomputed.typed is not None else None
         self._owners = precomputed.owners
-        self._bodies: dict[str, bytes] = {}
-        self._lines: dict[tuple[str, str], bytes] = {}
-        self._messages: dict[str, bytes] = {}
+        self._bodies: Mapping[str, bytes] = _NOTHING_ENCODED
+        self._lines: Mapping[tuple[str, str], bytes] = _NOTHING_ENCODED
+        self._messages: Mapping[str, bytes] = _NOTHING_ENCODED
 
     @property
     def document(self) -> Plain:
@@ -134,7 +137,7 @@ class StoredObject:
         Readers may be in another thread: each property looks at its attribute once.
         """
         self._document = self._typed = self._owners = None
-        self._lines = {}
+        self._lines = _NOTHING_ENCODED
 
     @property
     def is_readable(self) -> bool:
@@ -210,9 +213,8 @@ class StoredObject:
         """The object's JSON after its head: from `"metadata":{` to the last brace."""
         made = self._bodies.get(version)
         if made is None:
-            made = self._bodies[version] = (
-                self._spliced() if version == self.kind.internal else self._converted(version)
-            )
+            made = self._spliced() if version == self.kind.internal else self._converted(version)
+            self._bodies = {**self._bodies, version: made}
         return made
 
     def passing_body(self, version: str) -> bytes:
@@ -243,7 +245,7 @@ class StoredObject:
         made = self._lines.get((version, event))
         if made is None:
             made = b'{"type":"%b","object":%b%b}\n' % (event.encode(), head_of(self.kind, version), self.body(version))
-            self._lines[version, event] = made
+            self._lines = {**self._lines, (version, event): made}
         return made
 
     def message(self, version: str) -> bytes:
@@ -255,7 +257,7 @@ class StoredObject:
                 made = encode_stored(group_version, kind, self._text(), lambda: self.document)
             else:
                 made = encode_message(group_version, kind, self.document_in(version))
-            self._messages[version] = made
+            self._messages = {**self._messages, version: made}
         return made
 
     def encode_protobuf(self, version: str) -> bytes:

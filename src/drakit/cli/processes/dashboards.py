@@ -17,6 +17,7 @@ from drakit.base.clock import RealClock
 from drakit.cli.processes.host import kept_token
 from drakit.dashboard import Dashboard, within_process
 from drakit.drivers import PROFILE_TEMPLATES
+from drakit.informers import Informers
 
 ROOT = "/dashboard"
 
@@ -34,14 +35,20 @@ class DashboardInFront:
 
 
 @asynccontextmanager
-async def with_dashboard(server: Server, login: Path, *, allow_changes: bool = False) -> AsyncIterator[Handler]:
-    """The server with the dashboard in front of it. Its figures are on the server's `/metrics`, too."""
+async def with_dashboard(
+    server: Server, login: Path, informers: Informers | None = None, *, allow_changes: bool = False
+) -> AsyncIterator[Handler]:
+    """The server with the dashboard in front of it. Its figures are on the server's `/metrics`, too.
+
+    `informers` are those of the components around the server, if there are any.
+    """
     dashboard = Dashboard(
         within_process(server, ADMIN),
         clock=RealClock(),
         login=kept_token(login),
         allow_changes=allow_changes,
         templates=PROFILE_TEMPLATES,
+        informers=informers,
     )
     server.registry.register(dashboard.collector)
     async with dashboard.running():

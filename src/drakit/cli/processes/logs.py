@@ -31,9 +31,9 @@ class Logged:
     """Answers as the handler in it does, and tells."""
 
     def __init__(self, inner: Handler) -> None:
-        self._inner = inner
+        self.inner = inner
 
     async def handle(self, request: Request) -> Response:
-        response = await self._inner.handle(request)
+        response = await self.inner.handle(request)
         log.log(V[6], "%s %s %d", request.method, request.path, response.code)
         return response

@@ -27,11 +27,12 @@ from drakit.cli.processes.diagnostics import hide_creation_times
 from drakit.cli.processes.host import Host, ListenAddress, kept_token, signing_key, static_tokens
 from drakit.cli.processes.logs import Logged
 from drakit.cli.processes.storage import opened
+from drakit.informers import Informers
 from drakit.store import Store
 
 _REPLICA_GRACE_SECONDS = 30.0
 """What requests have to finish when one of several servers stops: longer than etcd may take for a write."""
-Pages = Callable[[Server, Path], AbstractAsyncContextManager[Handler]]
+Pages = Callable[[Server, Path, Informers], AbstractAsyncContextManager[Handler]]
 
 
 class ServerFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +73,8 @@ async def serve(
     """`settings` get their tokens and keys here; `title` is what the announcement calls us, `hint` what comes next.
 
     Components that depend on where the server listens are made when that is known. `status` is open while it serves.
-    `pages` stands in front of the server and answers some paths itself; it gets the file of the login token.
+    `pages` stands in front of the server and answers some paths itself; it gets the file of the login token, and the
+    informers of the components.
     """
     load_without_collector()
     admin_token = "" if place.secure else kept_token(files.directory / "admin.token")
@@ -99,20 +101,23 @@ async def _serve(
     status: Callable[[Surroundings], AbstractAsyncContextManager[None]],
     pages: Pages | None,
 ) -> None:
-    async with (
-        await build_server(store, settings=settings) as server,
-        pages(server, files.login_token) if pages is not None else nullcontext(server) as front,
-    ):
+    async with await build_server(store, settings=settings) as server:
         await server.announce(host.url.rpartition("//")[2], client_ca=host.root_ca())
         grace = _REPLICA_GRACE_SECONDS if files.etcd.etcd_servers else GRACE_SECONDS
-        listener = Listener(Logged(front), host.socket, host.security(), grace=grace)
+        logged = Logged(server)
+        listener = Listener(logged, host.socket, host.security(), grace=grace)
         with explained("--kubeconfig"):
             # Before the announcement: scripts read the file as soon as they see the line.
             write_kubeconfig(files.kubeconfig_path, host.access(admin_token))
         around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca(), host.signer())
         with listener.stopped_by_signals():
             made = components(host) if callable(components) else components
-            async with running(made, around, ended=listener.stop, stop_asked=listener.stop_asked):
+            # The pages last: they read caches that the components have filled, and nobody's start waits for them.
+            async with (
+                running(made, around, ended=listener.stop, stop_asked=listener.stop_asked),
+                pages(server, files.login_token, around.informers) if pages else nullcontext(server) as front,
+            ):
+                logged.inner = front
                 if not listener.stop_asked.is_set():
                     typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {files.kubeconfig_path}")
                     if hint:
