@@ -15,6 +15,7 @@ import msgspec
 
 from benchmarks.scheduling import manifests as make
 from benchmarks.scheduling.clusters import Cluster, Measured
+from drakit.api import ResourceClaim
 from drakit.client import CLAIMS, SLICES
 
 INIT, TEST = "init", "test"
@@ -61,10 +62,22 @@ def claim_templates(nodes: int, devices: int, *requests: Plain, extra: Sequence[
 
 async def _allocate(it: Cluster, count: int, where: Callable[[int], Plain]) -> None:
     """Claims that are allocated and used by nobody."""
+    left, all_known = set(range(count)), asyncio.Event()
+
+    def see(_old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if new is not None and new.status.allocation is not None and new.metadata.namespace == INIT:
+            left.discard(int(new.metadata.name.removeprefix("test-claim-")))
+            if not left:
+                all_known.set()
+
     await it.create(make.claim(number, INIT) for number in range(count))
+    it.informers.of(CLAIMS).subscribe(see)
     for number in range(count):
         claim = await it.client.get(CLAIMS, f"test-claim-{number}", namespace=INIT)
         await it.client.patch_status(claim, {"allocation": where(number)})
+    # Writes in memory leave nobody else a turn: the events of all claims would be dealt with while pods are measured.
+    if count:
+        await all_known.wait()
 
 
 def _on_node(nodes: int) -> Callable[[int], Plain]:

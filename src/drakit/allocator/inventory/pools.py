@@ -215,7 +215,7 @@ class Pool:
             return self._unusable(PoolProblem.INVALID, reason)
         view.content = self._content(view, node)
         view.several_terms = any(_has_several_terms(each) for each in mine)
-        view.binding = any([shape.resources.binding for shape in view.content.shapes])
+        view.binding = any(shape.resources.binding for shape in view.content.shapes)
         return view
 
     def _content(self, view: PoolView, node: NodeLabels) -> DeviceList:
@@ -247,7 +247,7 @@ def _reaches(device: Device, node: NodeLabels) -> bool:
 
 def _has_several_terms(each: ResourceSlice) -> bool:
     selectors = [each.spec.node_selector, *[device.node_selector for device in each.spec.devices]]
-    return any([selector is not None and len(selector.node_selector_terms) > 1 for selector in selectors])
+    return any(selector is not None and len(selector.node_selector_terms) > 1 for selector in selectors)
 
 
 def _name(each: ResourceSlice) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from drakit.allocator.inventory.deadlines import HasExpired
 from drakit.allocator.inventory.usage import Amounts
@@ -22,8 +23,7 @@ class SearchResult(Enum):
     DEADLINE = "deadline"
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(NamedTuple):
     """A device for an alternative; `consumed` is None for a whole device."""
 
     alternative: int

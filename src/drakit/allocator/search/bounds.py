@@ -190,8 +190,7 @@ class Outlook:
         if state is None:
             exact = constraint.lists and not constraint.distinct
             return (layout.comparable if exact else layout.having)[constraint.index]
-        masks = layout.value_masks[constraint.index]
-        named = reduce(or_, (masks.get(value, 0) for value in state), 0)
+        named = reduce(or_, (layout.devices_with(constraint.index, value) for value in state), 0)
         return layout.comparable[constraint.index] & ~named if constraint.distinct else named
 
     # Bounds: each says True only when no solution can be below
@@ -255,12 +254,11 @@ class Outlook:
 
     def _alignable(self, constraint: Constraint, state: Values | None, offers: Offers) -> bool:
         """Whether requests may have values in common, or values enough that differ. Each offers devices and a count."""
-        masks = self.layout.value_masks[constraint.index]
         if not constraint.distinct:
             # A value that all have in common is one of the first request's, wherever that finds its devices.
             first = reduce(or_, (devices for devices, _ in offers[0]), 0)
             values = self.layout.values_among(constraint.index, first) if state is None else state
-            common = (masks.get(value, 0) for value in values)
+            common = (self.layout.devices_with(constraint.index, value) for value in values)
             return any(
                 all(any((mask & devices).bit_count() >= count for devices, count in each) for each in offers)
                 for mask in common
@@ -278,19 +276,19 @@ class Outlook:
         return any(self._value_too_rare(each, search.states[each.index], needed, left) for each in option.constraints)
 
     def _value_too_rare(self, constraint: Constraint, state: Values | None, needed: int, left: int) -> bool:
-        masks = self.layout.value_masks[constraint.index]
         if constraint.distinct:
             return self._different(constraint, state, left) < needed
-        if state is None:
-            among = self.layout.values_among(constraint.index, left)
-            return needed > 1 and not any((masks[value] & left).bit_count() >= needed for value in among)
-        return len(state) > 1 and not any((masks[value] & left).bit_count() >= needed for value in state)
+        if (needed if state is None else len(state)) <= 1:
+            return False
+        index = constraint.index
+        values = self.layout.values_among(index, left) if state is None else state
+        return not any((self.layout.devices_with(index, value) & left).bit_count() >= needed for value in values)
 
     def _different(self, constraint: Constraint, state: Values | None, devices: int) -> int:
         """How many of the devices may differ from each other, and from those in the state."""
         index = constraint.index
-        masks = self.layout.value_masks[index]
-        different = sum(1 for value, mask in masks.items() if mask & devices and value not in (state or ()))
+        others = (value for value in self.layout.values(index) if value not in (state or ()))
+        different = sum(1 for value in others if self.layout.devices_with(index, value) & devices)
         # One device without a comparable value may come first.
         odd = devices & self.layout.having[index] & ~self.layout.comparable[index]
         return different + (state is None and bool(odd))

@@ -2,7 +2,7 @@
 
 In:  a plan and the views of a node.
 Out: per device DeviceTraits (which alternatives select it, on which they fail, what it costs), per pool PoolTraits, and
-     for the pools of a node a Layout: bit sets over all its devices. Each is made once and shared by all that are alike.
+     for the pools of a node a Layout: bit sets over all its devices. Each is made once and shared by all alike.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Layout:
         self.pools = pools
         self._kinds = [pool.kind for pool in pools]
         self.traits = tuple([traits for kind in self._kinds for traits in kind.devices])
+        self._joined_values: dict[tuple[int, object], int] = {}
         self.offsets: list[int] = []
         self.pool_of: list[int] = []
         for number, kind in enumerate(self._kinds):
@@ -123,14 +124,28 @@ class Layout:
         return self._kinds[pool].dearer(counter - self._first_counters[pool], left) << self.offsets[pool]
 
     @cached_property
-    def value_masks(self) -> tuple[Mapping[object, int], ...]:
-        """Per constraint the devices that have a value."""
-        tables: list[dict[object, int]] = [{} for _ in self.plan.constraints]
+    def _places(self) -> tuple[dict[object, list[tuple[int, int]]], ...]:
+        """Per constraint and value the devices that have it, as a set in each pool behind the pool's offset."""
+        tables: list[dict[object, list[tuple[int, int]]]] = [{} for _ in self.plan.constraints]
         for offset, pool in zip(self.offsets, self.pools, strict=True):
             for table, values in zip(tables, pool.values, strict=True):
                 for value, devices in values.items():
-                    table[value] = table.get(value, 0) | devices << offset
+                    table.setdefault(value, []).append((offset, devices))
         return tuple(tables)
+
+    def values(self, constraint: int) -> Iterable[object]:
+        """The values that some device has for a constraint."""
+        return self._places[constraint]
+
+    def devices_with(self, constraint: int, value: object) -> int:
+        """The devices that have a value. Joined when it is looked at: of thousands a search looks at a few."""
+        found = self._joined_values.get((constraint, value))
+        if found is None:
+            found = 0
+            for offset, devices in self._places[constraint].get(value, ()):
+                found |= devices << offset
+            self._joined_values[constraint, value] = found
+        return found
 
     @cached_property
     def having(self) -> tuple[int, ...]:
@@ -149,7 +164,7 @@ class Layout:
 
     def values_among(self, constraint: int, devices: int) -> Iterator[object]:
         """The values that devices have for a constraint, those of the first device first."""
-        masks, single = self.value_masks[constraint], self._single_valued[constraint]
+        single = self._single_valued[constraint]
         while devices:
             low = devices & -devices
             values = self.values_of(low.bit_length() - 1)[constraint] or ()
@@ -157,7 +172,7 @@ class Layout:
             devices ^= low
             # Whoever has this one value and no other has been answered for. Lists with further values stay.
             if len(values) == 1:
-                devices &= ~(masks[next(iter(values))] & single)
+                devices &= ~(self.devices_with(constraint, next(iter(values))) & single)
 
     @cached_property
     def budgets(self) -> tuple[tuple[int, ...], ...]:

@@ -110,7 +110,4 @@ class Occupancy:
 def has_room(capacity: Amounts, wanted: Amounts, used: Mapping[str, int], drawn: Mapping[str, int]) -> bool:
     """Whether a device has room for one share more, beside those that others and this search have."""
     limits = dict(capacity)
-    for name, amount in wanted:
-        if used.get(name, 0) + drawn.get(name, 0) + amount > limits[name]:
-            return False
-    return True
+    return all(used.get(name, 0) + drawn.get(name, 0) + amount <= limits[name] for name, amount in wanted)

@@ -112,10 +112,7 @@ class SearchState:
             return True
         if self.layout.pool_of[device] in self.occupancy.overdrawn:
             return False
-        for counter, amount in consumes:
-            if self.left[counter] < amount:
-                return False
-        return True
+        return all(self.left[counter] >= amount for counter, amount in consumes)
 
     def _is_charged(self, device: int) -> bool:
         return self.layout.traits[device].shared and self._shares(device) > 0
