@@ -6,6 +6,7 @@ Out: one of them: the highest sum of weighted scores; among equals, chance decid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from drakit.api.objects.pods import Pod
@@ -23,15 +24,24 @@ def choose(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo],
 
 def total_scores(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo]) -> list[int]:
     """The sum of weighted scores of each node."""
-    totals: list[int] | None = None
-    for plugin, weight in profile.score:
-        if plugin.name in state.skip_score:
-            continue
+    asked = [each for each in profile.score if each[0].name not in state.skip_score]
+    if not asked:
+        return [1] * len(nodes)
+    same, differing = 0, list[tuple[int, Sequence[int]]]()
+    for plugin, weight in asked:
         scores = plugin.score(state, pod, nodes)
-        if len(scores) != len(nodes):
+        if isinstance(scores, int):
+            same += weight * scores
+        elif len(scores) != len(nodes):
             raise ValueError(f'plugin "{plugin.name}" failed with: {len(scores)} scores for {len(nodes)} nodes')
-        if totals is None:
-            totals = [weight * score for score in scores]
         else:
-            totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
-    return totals if totals is not None else [1] * len(nodes)
+            differing.append((weight, scores))
+    return _sums(same, differing) if differing else [same] * len(nodes)
+
+
+def _sums(same: int, differing: list[tuple[int, Sequence[int]]]) -> list[int]:
+    (weight, scores), *others = differing
+    totals = [same + weight * score for score in scores]
+    for weight, scores in others:
+        totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
+    return totals
