@@ -16,32 +16,27 @@ from drakit.scheduler.framework import CycleState, NodeInfo, Profile
 def choose(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo], random: Random) -> NodeInfo:
     if len(nodes) == 1:
         return nodes[0]
-    totals = total_scores(profile, state, pod, nodes)
+    totals = _totals(profile, state, pod, nodes)
+    if totals is None:
+        return nodes[random.randrange(len(nodes))]
     best = max(totals)
     equals = [node for node, total in zip(nodes, totals, strict=True) if total == best]
     return equals[random.randrange(len(equals))] if len(equals) > 1 else equals[0]
 
 
-def total_scores(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo]) -> list[int]:
-    """The sum of weighted scores of each node."""
-    asked = [each for each in profile.score if each[0].name not in state.skip_score]
-    if not asked:
-        return [1] * len(nodes)
-    same, differing = 0, list[tuple[int, Sequence[int]]]()
-    for plugin, weight in asked:
+def _totals(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo]) -> Sequence[int] | None:
+    """The sum of weighted scores of each node, without those that are the same for all; None if all are."""
+    totals: Sequence[int] | None = None
+    for plugin, weight in profile.score:
+        if plugin.name in state.skip_score:
+            continue
         scores = plugin.score(state, pod, nodes)
         if isinstance(scores, int):
-            same += weight * scores
-        elif len(scores) != len(nodes):
+            continue
+        if len(scores) != len(nodes):
             raise ValueError(f'plugin "{plugin.name}" failed with: {len(scores)} scores for {len(nodes)} nodes')
+        if totals is not None:
+            totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
         else:
-            differing.append((weight, scores))
-    return _sums(same, differing) if differing else [same] * len(nodes)
-
-
-def _sums(same: int, differing: list[tuple[int, Sequence[int]]]) -> list[int]:
-    (weight, scores), *others = differing
-    totals = [same + weight * score for score in scores]
-    for weight, scores in others:
-        totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
+            totals = scores if weight == 1 else [weight * score for score in scores]
     return totals
