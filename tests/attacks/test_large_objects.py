@@ -21,7 +21,7 @@ from drakit.apiserver.patching import apply_patch
 from drakit.apiserver.storage import objects
 from drakit.apiserver.storage.objectstore import LONG, LONG_BYTES, SUPERSEDED_BYTES
 from drakit.apiserver.verbs import create, patch, representation
-from drakit.apiserver.verbs.write import read_object
+from drakit.apiserver.verbs.write import read_sent
 from drakit.base import labels
 from tests.apiserver.auth.people import ALICE, BOB
 from tests.apiserver.calls import CLAIMS, MERGE, PODS, Api, on_loop, serving
@@ -39,13 +39,13 @@ def big_pod(name: str, size: int = LARGE) -> Plain:
 @on_loop
 async def test_a_large_object_is_read_and_validated_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[str] = set()
-    plain = read_object
+    plain = read_sent
 
     def noted(*args: Any) -> Any:
         seen.add(threading.current_thread().name.rpartition("_")[0])
         return plain(*args)
 
-    monkeypatch.setattr(create, "read_object", noted)
+    monkeypatch.setattr(create, "read_sent", noted)
     async with serving() as api:
         assert (await api.create(PODS, big_pod("small", 1))).code == 201
         assert seen == {""}

@@ -7,9 +7,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from drakit.api import (
     KINDS,
@@ -26,6 +28,8 @@ from drakit.api import (
     to_plain,
     to_wire,
 )
+from drakit.api.codec.documents import has_nulls, sharing
+from drakit.api.schemas.compiler import shape_of
 from drakit.api.text.yamldump import dump_yaml
 from drakit.base.errors import DecodeError
 from drakit.base.structs import Model
@@ -70,6 +74,28 @@ def test_the_fast_encoder_writes_what_the_shape_says(kind: Kind, data: st.DataOb
     value = data.draw(objects(kind))
     for version in kind.versions:
         assert json.loads(encode(value, version)) == json.loads(json.dumps(to_wire(value, version)))
+
+
+def mixed(data: st.DataObject, one: Any, two: Any) -> Any:
+    """An object with some parts of the one, some of the other."""
+    names = [field.name for field in msgspec.structs.fields(one)]
+    taken = {name: getattr(two, name) for name in names if data.draw(st.booleans())}
+    return replace(one, **taken)
+
+
+@every_whole_kind
+@given(data=st.data())
+@fairly
+def test_a_struct_that_shares_parts_with_another_is_encoded_as_one_that_does_not(
+    kind: Kind, data: st.DataObject
+) -> None:
+    known, other = data.draw(objects(kind)), data.draw(objects(kind))
+    value = replace(mixed(data, known, other), metadata=mixed(data, known.metadata, other.metadata))
+    plain, wire = sharing(value, known, to_wire(known)), to_wire(value)
+    assert json.dumps(shape_of(kind.internal_version, kind.kind).complete(plain)) == json.dumps(wire)
+    if not has_nulls(value) and not has_nulls(known):
+        assert plain == wire
+        assert list(plain) == list(wire)
 
 
 @every_whole_kind

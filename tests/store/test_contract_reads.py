@@ -117,13 +117,13 @@ async def test_count_follows_creation_and_deletion(engine: Engine) -> None:
 async def test_written_grows_with_every_write_under_the_prefix_and_with_no_other(engine: Engine) -> None:
     async with await engine.open() as store:
         await store.create("/p/a", b"")
-        seen = [await store.last_write_revision("/p/")]
+        seen = [store.last_write_revision("/p/")]
         await store.create("/q/a", b"")
-        assert await store.last_write_revision("/p/") == seen[0]
+        assert store.last_write_revision("/p/") == seen[0]
         made = await store.create("/p/b", b"")
-        seen.append(await store.last_write_revision("/p/"))
+        seen.append(store.last_write_revision("/p/"))
         changed = await store.update("/p/b", b"x", expected=made.revision)
-        seen.append(await store.last_write_revision("/p/"))
+        seen.append(store.last_write_revision("/p/"))
         await store.delete("/p/b", expected=changed.revision)
-        seen.append(await store.last_write_revision("/p/"))
+        seen.append(store.last_write_revision("/p/"))
         assert seen == sorted(set(seen))

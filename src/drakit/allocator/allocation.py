@@ -30,7 +30,7 @@ from drakit.allocator.results.outcomes import (
 from drakit.allocator.results.reasons import Reasons
 from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.cache import OUT_OF_TIME, KnownAnswer, PlanCache, Timer
-from drakit.api import AllocationResult, ResourceClaim
+from drakit.api import ResourceClaim
 
 NewUid = Callable[[], str]
 _MAX_CHECKS = 32
@@ -181,21 +181,19 @@ class Allocator:
             return None
 
     def _allocated(self, node: str, answer: SearchAnswer, new_uid: NewUid | None) -> Allocated | AllocationError:
-        found = Allocated(node, partial(self._results, node, answer, new_uid), answer.steps)
         views = self._inventory.views(node)
-        pools = {self._cache.solver(views).layout.pool_of[pick.device] for pick in answer.picks}
-        if any(views[pool].several_terms for pool in pools):
+        layout = self._cache.layout(views)
+        build = partial(
+            build_results, layout, answer, views, self._claims, self._inventory.classes, node=node, new_uid=new_uid
+        )
+        found = Allocated(node, build, answer.steps)
+        if any(views[layout.pool_of[pick.device]].several_terms for pick in answer.picks):
             try:
                 found.allocations  # noqa: B018 - built now: it may turn out that no result can tell where it holds
             except UnsupportedNodeSelectorError as error:
                 message = f"create NodeSelector: {error}"
                 return AllocationError(node, message, answer.steps, message)
         return found
-
-    def _results(self, node: str, answer: SearchAnswer, new_uid: NewUid | None) -> tuple[AllocationResult, ...]:
-        views = self._inventory.views(node)
-        layout = self._cache.solver(views).layout
-        return build_results(layout, answer, views, self._claims, self._inventory.classes, node, new_uid)
 
     def _failed(self, node: str, answer: SearchAnswer, *, explain: bool) -> Allocation:
         views = self._inventory.views(node)

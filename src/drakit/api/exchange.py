@@ -73,6 +73,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Content(ABC):
     """What a response carries."""
 
+    whole = True
+    """Whether it is sent all at once. What comes piece by piece says no."""
+
     @abstractmethod
     def encode(self) -> bytes:
         """The content as it goes over the wire. Encoding again costs next to nothing."""
@@ -152,6 +155,8 @@ class WatchEvent(msgspec.Struct, frozen=True):
 class Parted(Content):
     """A content that may be long: it can be read in parts."""
 
+    whole = False
+
     @abstractmethod
     def parts(self) -> tuple[int, Iterator[bytes]]:
         """The number of bytes, and the bytes in parts. A part is made when it is asked for."""
@@ -159,6 +164,8 @@ class Parted(Content):
 
 class EventStream(Content):
     """A watch: for one reader, in bytes or in events. It must be closed."""
+
+    whole = False
 
     def encode(self) -> bytes:
         raise TypeError("a watch has no end to encode: read its lines")
@@ -179,6 +186,8 @@ class EventStream(Content):
 class OpenBody(Content):
     """A body that goes on as long as there is something to say: a log. For one reader. It must be closed."""
 
+    whole = False
+
     def encode(self) -> bytes:
         raise TypeError("a body without a known end: read its pieces")
 
@@ -193,6 +202,8 @@ class OpenBody(Content):
 
 class Tunnel(Content):
     """From here on the connection speaks another protocol (101): exec, attach, port-forward. It must be closed."""
+
+    whole = False
 
     def encode(self) -> bytes:
         raise TypeError("a connection that was taken over has no content")

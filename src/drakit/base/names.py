@@ -53,9 +53,10 @@ _compiled: dict[str, Pattern[str]] = {}
 
 def fits(pattern: str, text: str) -> bool:
     """Whether all of `text` has the form of `pattern`."""
-    if pattern not in _compiled:
-        _compiled[pattern] = re.compile(pattern, re.ASCII)
-    return _compiled[pattern].fullmatch(text) is not None
+    compiled = _compiled.get(pattern)
+    if compiled is None:
+        compiled = _compiled[pattern] = re.compile(pattern, re.ASCII)
+    return compiled.fullmatch(text) is not None
 
 
 def form_message(rule: str, pattern: str, examples: Sequence[str] = ()) -> str:
@@ -74,6 +75,9 @@ def size(text: str) -> int:
 
 
 def check_dns_label(name: str, *, unit: str = "characters") -> list[str]:
+    # A good name is ASCII: it has as many bytes as characters.
+    if len(name) <= LABEL_LENGTH and fits(_LABEL, name):
+        return []
     messages = [_length_message(LABEL_LENGTH, unit)] if size(name) > LABEL_LENGTH else []
     if not fits(_LABEL, name):
         dotted = fits(_SUBDOMAIN, name)
@@ -84,6 +88,8 @@ def check_dns_label(name: str, *, unit: str = "characters") -> list[str]:
 
 
 def check_dns_subdomain(name: str, *, unit: str = "characters") -> list[str]:
+    if len(name) <= SUBDOMAIN_LENGTH and fits(_SUBDOMAIN, name):
+        return []
     messages = [_length_message(SUBDOMAIN_LENGTH, unit)] if size(name) > SUBDOMAIN_LENGTH else []
     if not fits(_SUBDOMAIN, name):
         messages.append(form_message(_SUBDOMAIN_RULE, _SUBDOMAIN, ("example.com",)))

@@ -188,7 +188,8 @@ class Client:
     async def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Any: ...
     async def create(self, obj: Any, *, dry_run: bool = False) -> Any:
         """Make an object: a struct, or a whole document. What comes back is of the form that was given."""
-        resource, version, namespace, _ = await self._locate(obj)
+        resource, version, namespace, _ = self._locate(obj)
+        version = version or await self.versions.choose(resource)
         query = self._write_query(dry_run)
         response = await self._send(
             resource, "POST", resource.path(version, namespace), query, **self._body(obj, version)
@@ -205,7 +206,8 @@ class Client:
         """Replace an object by a whole struct or document. Raise Conflict when its resourceVersion has moved."""
         if isinstance(obj, Model) and not resource_of_model(obj).kind.fully_typed:
             raise UsageError(f"update of a {type(obj).__name__}: a view has not every field; patch the object instead")
-        resource, version, namespace, name = await self._locate(obj)
+        resource, version, namespace, name = self._locate(obj)
+        version = version or await self.versions.choose(resource)
         path = resource.path(version, namespace, name, subresource)
         response = await self._send(resource, "PUT", path, self._write_query(dry_run), **self._body(obj, version))
         return self._same_form(obj, self._reader(resource, version).one(response.content))
@@ -229,7 +231,7 @@ class Client:
         `versioned` patches carry its resourceVersion too and conflict with every other write; those of claims always
         do unless told otherwise. `kind` is MERGE, JSON_PATCH or STRATEGIC.
         """
-        resource, _, namespace, name = await self._locate(obj)
+        resource, _, namespace, name = self._locate(obj)
         bound = resource is CLAIMS if versioned is None else versioned
         body = patches.requiring(patch, metadata_of(obj), versioned=bound)
         try:
@@ -276,7 +278,8 @@ class Client:
         With `of`, the object that is meant, the patch carries its uid and resourceVersion. Raise Conflict when
         another manager owns a field with another value, unless forced.
         """
-        resource, version, namespace, name = await self._locate(obj)
+        resource, version, namespace, name = self._locate(obj)
+        version = version or await self.versions.choose(resource)
         document = to_wire(obj, version) if isinstance(obj, Model) else obj
         body = patches.requiring(document, metadata_of(of), versioned=True) if of is not None else document
         query = (*self._write_query(dry_run, manager), ("force", "true" if force else "false"))
@@ -358,7 +361,7 @@ class Client:
 
     async def delete_object(self, obj: Any, *, grace: int | None = None, propagation: str = "") -> None:
         """Delete that object and no other of its name; it may be gone already."""
-        resource, _, namespace, name = await self._locate(obj)
+        resource, _, namespace, name = self._locate(obj)
         uid = metadata_of(obj).uid
         try:
             await self.delete(resource, name, namespace=namespace, uid=uid, grace=grace, propagation=propagation)
@@ -450,13 +453,16 @@ class Client:
             raise UsageError(f"{resource.name}: a namespace is needed to name an object")
         return namespace
 
-    async def _locate(self, obj: Any) -> tuple[Resource[Any], str, str, str]:
-        """Resource, version, namespace and name of an object; a document is sent in the version it is written in."""
+    def _locate(self, obj: Any) -> tuple[Resource[Any], str, str, str]:
+        """Resource, version, namespace and name of an object; a document is sent in the version it is written in.
+
+        The version is empty if it takes a question to know it.
+        """
         if isinstance(obj, Model):
             resource = resource_of_model(obj)
             metadata = metadata_of(obj)
             namespace, name = metadata.namespace, metadata.name
-            version = self.versions.known(resource) or await self.versions.choose(resource)
+            version = self.versions.known(resource) or ""
         else:
             document = obj.document if type(obj) is Partial else obj
             resource, version = resource_of_document(document)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.exchange import Content, Document, OneObject
+from drakit.api.exchange import Content, Document, OneObject, StatusContent
 from drakit.base.errors import DecodeError
 from drakit.client.failures import Answered, Conflict, Invalid
 
@@ -58,6 +58,9 @@ def delete_options(
 def document_in(content: Content) -> dict[str, Any]:
     if isinstance(content, Document | OneObject):
         return dict(content.document)
+    if isinstance(content, StatusContent):
+        told: dict[str, Any] = msgspec.to_builtins(content.status)
+        return told
     data = content.encode()
     try:
         document: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])

@@ -6,16 +6,15 @@ Out: the same objects, shared by all readers and changed by none; reads cost a l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, KeysView, Mapping
 from typing import Any, Generic, TypeVar
 
-from drakit.api.objects.meta import ObjectMeta
 from drakit.api.objects.partial import Partial
 from drakit.base.errors import UsageError
 from drakit.client import Key, metadata_of
 
 T = TypeVar("T")
-IndexFunction = Callable[[T], Iterable[Hashable]]
+IndexFunction = Callable[[T], Collection[Hashable]]
 
 _NOTHING: Mapping[Key, Any] = {}
 
@@ -30,9 +29,10 @@ class _Index(Generic[T]):
         self.buckets: dict[Hashable, dict[Key, T]] = {}
 
     def move(self, key: Key, old: T | None, new: T | None) -> None:
-        after = list(self.function(new)) if new is not None else []
-        if old is not None:
-            for value in self.function(old):
+        before = self.function(old) if old is not None else ()
+        after = self.function(new) if new is not None else ()
+        if before and before != after:
+            for value in before:
                 if value not in after:
                     self._drop(key, value)
         if new is None:
@@ -163,8 +163,3 @@ def by_node(obj: Any) -> list[str]:
     """Index function: the node that a pod is bound to."""
     node = (obj.view if type(obj) is Partial else obj).spec.node_name
     return [node] if node else []
-
-
-def version_of(obj: Any) -> str:
-    metadata: ObjectMeta = metadata_of(obj)
-    return metadata.resource_version

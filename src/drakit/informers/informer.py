@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from random import Random
 from typing import Any, Generic, TypeVar
 
 from drakit.base.clock import Clock
-from drakit.client import Client, Key, Resource, key_of
-from drakit.informers.cache import IndexFunction, ObjectCache, version_of
+from drakit.client import Client, Key, Resource, key_of, metadata_of
+from drakit.informers.cache import IndexFunction, ObjectCache
 from drakit.informers.reflector import ListScope, Reflector
 
 log = logging.getLogger("drakit.informers")
@@ -63,7 +63,7 @@ class Informer(Generic[T]):
         """Tell `handler` of what is there, at once, and of every change from then on. The result ends that."""
         self._handlers.append(handler)
         for obj in self.cache.all():
-            self._call(handler, None, obj)
+            self._tell((handler,), None, obj)
         return lambda: self._handlers.remove(handler)
 
     def after_list(self, call: Callable[[], None]) -> None:
@@ -113,37 +113,33 @@ class Informer(Generic[T]):
 
     def replace(self, objects: dict[Key, T]) -> None:
         for key in [key for key in self.cache.keys() if key not in objects]:  # noqa: SIM118 - a view of keys
-            self._tell(self.cache.remove(key), None)
-        for key, obj in objects.items():
-            self._take(key, obj)
+            self._tell(self._handlers, self.cache.remove(key), None)
+        for obj in objects.values():
+            self.put(obj)
         for call in self._after_lists:
             call()
         self._synced.set()
 
     def put(self, obj: T) -> None:
-        self._take(key_of(obj), obj)
-
-    def remove(self, obj: T) -> None:
-        if self.cache.remove(key_of(obj)) is not None:
-            self._tell(obj, None)
-
-    def _take(self, key: Key, obj: T) -> None:
+        metadata = metadata_of(obj)
+        key = Key(metadata.namespace, metadata.name)
         old = self.cache.get(key)
         # After a reconnect the server tells again what is known already. An object that was deleted and made again
         # meanwhile is one change here: handlers to which that matters compare uids.
-        if old is not None and version_of(old) == version_of(obj):
+        if old is not None and metadata_of(old).resource_version == metadata.resource_version:
             return
         self.cache.put(key, obj)
-        self._tell(old, obj)
+        self._tell(self._handlers, old, obj)
 
-    def _tell(self, old: T | None, new: T | None) -> None:
-        for handler in self._handlers:
-            self._call(handler, old, new)
+    def remove(self, obj: T) -> None:
+        if self.cache.remove(key_of(obj)) is not None:
+            self._tell(self._handlers, obj, None)
 
-    def _call(self, handler: Handler[T], old: T | None, new: T | None) -> None:
-        """Call a handler. If it raises, log it: other handlers and the cache must go on."""
-        try:
-            handler(old, new)
-        except Exception:
-            what = key_of(new if new is not None else old)
-            log.exception("a handler of %s failed on %s", self.resource.name, what)
+    def _tell(self, handlers: Iterable[Handler[T]], old: T | None, new: T | None) -> None:
+        """Call handlers. If one raises, log it: other handlers and the cache must go on."""
+        for handler in handlers:
+            try:
+                handler(old, new)
+            except Exception:
+                what = key_of(new if new is not None else old)
+                log.exception("a handler of %s failed on %s", self.resource.name, what)

@@ -128,7 +128,7 @@ class Store(ABC):
         """How many keys there are under a prefix now."""
 
     @abstractmethod
-    async def last_write_revision(self, prefix: str) -> int:
+    def last_write_revision(self, prefix: str) -> int:
         """The revision of a write under the prefix, or a later one. It changes if and only if something there changes.
 
         A reader compares it with the one it had when it read: equal means that nothing has changed since. That is much

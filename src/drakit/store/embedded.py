@@ -31,6 +31,8 @@ class EmbeddedStore(Store):
         self._watches = Dispatcher(state.revision)
         self._reserved: dict[str, asyncio.Future[None]] = {}
         self._written: dict[str, int] = {}
+        self._prefixes: tuple[str, ...] = ()
+        """Those that `_written` has."""
         self._closed = False
 
     async def revision(self) -> int:
@@ -38,21 +40,26 @@ class EmbeddedStore(Store):
 
     async def create(self, key: str, value: bytes, *, terms: WriteTerms = PLAIN) -> Record:
         _check_key(key)
+        if key in self._reserved:
+            await self._settled(key)
         # Nothing suspends between this and the reservation in `_commit`: else two creates of one key could both pass.
-        state = await self._reserve(key)
-        current = state.records.get(key)
+        current = self._open().records.get(key)
         if current is not None:
             raise KeyExists(current)
         event = await self._commit(key, value, terms)
         return cast("Record", event.record)  # only a deletion has none
 
     async def update(self, key: str, value: bytes, *, expected: int, terms: WriteTerms = PLAIN) -> Record:
-        _expect(await self._reserve(key), key, expected)
+        if key in self._reserved:
+            await self._settled(key)
+        _expect(self._open(), key, expected)
         event = await self._commit(key, value, terms)
         return cast("Record", event.record)  # only a deletion has none
 
     async def delete(self, key: str, *, expected: int) -> Record:
-        last = _expect(await self._reserve(key), key, expected)
+        if key in self._reserved:
+            await self._settled(key)
+        last = _expect(self._open(), key, expected)
         event = await self._commit(key, None, PLAIN)
         return Record(key, last.value, last.created, event.revision)
 
@@ -78,11 +85,15 @@ class EmbeddedStore(Store):
     async def count(self, prefix: str) -> int:
         return self._open().count(prefix)
 
-    async def last_write_revision(self, prefix: str) -> int:
+    def last_write_revision(self, prefix: str) -> int:
         state = self._open()
         # A prefix that was never asked about gets the current revision: later than its last write, and it stays the
         # same until the next one, which is all that the contract promises.
-        return self._written.setdefault(prefix, state.revision)
+        found = self._written.get(prefix)
+        if found is None:
+            found = self._written[prefix] = state.revision
+            self._prefixes = tuple(self._written)
+        return found
 
     async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> StoreWatch:
         state = self._open()
@@ -129,15 +140,16 @@ class EmbeddedStore(Store):
         """Show a durable event to readers; whether some watcher should have a turn before many more come."""
         now = self._clock.monotonic()
         self._state.apply(event, now)
-        # A handful of prefixes, one per kind of policy: a loop is cheaper than an index of them.
-        for prefix in self._written:
-            if event.key.startswith(prefix):
-                self._written[prefix] = event.revision
+        # A handful of prefixes, one per kind of policy. One search over all: almost no key has one of them.
+        if event.key.startswith(self._prefixes):
+            for prefix in self._prefixes:
+                if event.key.startswith(prefix):
+                    self._written[prefix] = event.revision
         # After the state: a reader that is woken by the event finds it there.
         crowded = self._watches.dispatch(event)
         history = self._state.history
-        if not history.fits(now):
-            self._forget(self._state.compact(history.excess(now)))
+        if (excess := history.excess(now)) > history.compacted:
+            self._forget(self._state.compact(excess))
         return crowded
 
     def _open(self) -> State:
@@ -145,12 +157,11 @@ class EmbeddedStore(Store):
             raise StoreClosed
         return self._state
 
-    async def _reserve(self, key: str) -> State:
-        """The state, once no change of this key is under way."""
+    async def _settled(self, key: str) -> None:
+        """Wait until no change of this key is under way."""
         # A loop, not one wait: of several writers that wait for the key, the first to run reserves it again.
         while (settled := self._reserved.get(key)) is not None:
             await asyncio.wait((settled,))
-        return self._open()
 
 
 def _check_key(key: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from itertools import takewhile
+from math import inf
 
 import msgspec
 
@@ -58,22 +59,16 @@ class History:
         return takewhile(lambda event: event.revision > after, reversed(self._events))
 
     def excess(self, now: float) -> int:
-        """The revision up to which history must go to be within its bounds."""
-        size, revision = self.bytes, self.compacted
-        for drop, (event, time) in enumerate(zip(self._events, self._times, strict=True)):
-            if not self._exceeds(len(self._events) - drop, size, now - time):
+        """The revision up to which history must go to be within its bounds; `compacted` if it is."""
+        keep, count, size, revision = self.retention, len(self._events), self.bytes, self.compacted
+        longest = inf if keep.seconds is None else keep.seconds
+        for event, time in zip(self._events, self._times, strict=True):
+            if count <= keep.events and size <= keep.bytes and now - time <= longest:
                 break
+            count -= 1
             size -= weight(event)
             revision = event.revision
         return revision
-
-    def fits(self, now: float) -> bool:
-        """Whether history is within its bounds."""
-        return not self._events or not self._exceeds(len(self._events), self.bytes, now - self._times[0])
-
-    def _exceeds(self, events: int, size: int, age: float) -> bool:
-        keep = self.retention
-        return events > keep.events or size > keep.bytes or (keep.seconds is not None and age > keep.seconds)
 
     def drop(self, revision: int) -> Iterator[StoreEvent]:
         """Forget the events up to a revision, oldest first."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right, insort
+from functools import lru_cache
 
 CHUNK = 1024
 
 
+@lru_cache(maxsize=1024)
 def end_of(prefix: str) -> str | None:
     """The least string greater than every string with this prefix; none if there is no such string."""
     stem = prefix.rstrip(chr(sys.maxunicode))

@@ -31,8 +31,8 @@ def rebuild(rows: Iterable[Row], compacted: int, retention: Retention, now: floa
         _replay(state, first, now)
     for row in rows:
         _replay(state, row, now)
-        if not state.history.fits(now):
-            dead += state.compact(state.history.excess(now))
+        if (excess := state.history.excess(now)) > state.history.compacted:
+            dead += state.compact(excess)
     return state, dead
 
 

@@ -179,11 +179,15 @@ class Dispatcher:
             if group and length <= len(key):
                 for watch in tuple(group):
                     crowded |= watch.push(event)
-                self._wake(group)
+                if len(group) > _WOKEN_TOGETHER or self._asleep:
+                    self._wake_in_turns(group)
+                else:
+                    for watch in group:
+                        watch.wake()
         self.revision = event.revision
         return crowded
 
-    def _wake(self, group: Iterable[BufferedWatch]) -> None:
+    def _wake_in_turns(self, group: Iterable[BufferedWatch]) -> None:
         """Let the first readers go on now, and the others some at a time."""
         awaited = (watch for watch in group if watch.is_awaited)
         for watch in islice(awaited, 0 if self._asleep else _WOKEN_TOGETHER):

@@ -10,6 +10,7 @@ from drakit.validation.context import Context, empty_lists
 from drakit.validation.disabled.claims import drop_deallocated_devices
 from drakit.validation.disabled.objects import drop_disabled_fields
 from drakit.validation.fields.metadata import check_field_manager
+from drakit.validation.resource.adminaccess import has_admin_access
 from drakit.validation.resource.expressions import EXPRESSION_LENGTH, judge_expression
 from drakit.validation.rules import validate_create, validate_status_update, validate_update
 from drakit.validation.warnings.dropped import dropped_fields
@@ -25,6 +26,7 @@ __all__ = [
     "drop_disabled_fields",
     "dropped_fields",
     "empty_lists",
+    "has_admin_access",
     "has_warnings",
     "judge_expression",
     "validate_create",

@@ -1,7 +1,8 @@
-"""What a new object sets, found directly, is what comparing it with an empty one says."""
+"""What is found as sets of nodes is what a walk from field to field finds."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakit.apiserver.patching.atoms import Atom, atom_of
-from drakit.apiserver.patching.comparing import compare, taken_by
-from drakit.apiserver.patching.fieldsets import union
+from drakit.apiserver.patching.comparing import compare
+from drakit.apiserver.patching.fieldsets import FieldSet, paths
+from drakit.apiserver.patching.ownership import WriteTarget, own_update
+from drakit.apiserver.patching.reach import reach_of
+from drakit.apiserver.patching.tracking import convert_version
+from tests.apiserver.patching.walked import Walk
 
 _NAMES = (
     "metadata", "spec", "status", "containers", "name", "ports", "containerPort", "protocol", "conditions", "type",
@@ -27,13 +32,29 @@ _DOCUMENTS = st.dictionaries(st.sampled_from(("metadata", "spec", "status")), _V
 _ATOMS = st.sampled_from((("v1", "Pod"), ("resource.k8s.io/v1", "ResourceClaim")))
 
 
+def is_sorted(fields: FieldSet) -> bool:
+    return list(fields) == sorted(fields) and all(map(is_sorted, fields.values()))
+
+
 @given(_DOCUMENTS, _DOCUMENTS, _ATOMS)
-def test_what_is_taken_is_what_is_added_or_modified(
+def test_fields_that_differ_are_those_that_a_walk_from_field_to_field_finds(
     before: dict[str, Any], after: dict[str, Any], kind: tuple[str, str]
 ) -> None:
     atom: Atom = atom_of(*kind)
-    changes = compare(atom, before, after)
-    assert (taken_by(atom, before, after) or {}) == union(changes.modified, changes.added)
+    changes, walk = compare(atom, before, after), Walk(atom, before, after)
+    assert set(paths(changes.changed)) == walk.added | walk.modified
+    assert set(paths(changes.removed)) == walk.removed
+    assert is_sorted(changes.changed)
+    assert is_sorted(changes.removed)
+
+
+@given(_DOCUMENTS, _DOCUMENTS, _ATOMS, st.sampled_from(["", "status", "resize", "binding"]))
+def test_an_update_takes_the_fields_that_differ_and_that_it_reaches(
+    before: dict[str, Any], after: dict[str, Any], kind: tuple[str, str], subresource: str
+) -> None:
+    reach = reach_of(kind[1], subresource)
+    _, taken = own_update(WriteTarget(*kind, reach, convert_version), before, after, {})
+    assert json.dumps(taken) == json.dumps(reach.limit(compare(atom_of(*kind), before, after).changed))
 
 
 @pytest.mark.parametrize(
@@ -50,4 +71,4 @@ def test_what_is_taken_is_what_is_added_or_modified(
 def test_taken_fields_are_told_from_those_that_an_empty_object_has(
     after: dict[str, Any], taken: dict[str, Any]
 ) -> None:
-    assert (taken_by(atom_of("v1", "Pod"), {"spec": {"containers": None}}, after) or {}) == taken
+    assert compare(atom_of("v1", "Pod"), {"spec": {"containers": None}}, after).changed == taken

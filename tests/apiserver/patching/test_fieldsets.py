@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,15 @@ def test_equal_sets_have_equal_forms(one: set[tuple[str, ...]], two: set[tuple[s
     together = in_order(union(set_of(one), set_of(two)))
     assert together == in_order(set_of(one | two))
     assert normalized(together) == together
+
+
+@given(_PATHS, _PATHS)
+def test_the_keys_of_every_set_are_sorted(one: set[tuple[str, ...]], two: set[tuple[str, ...]]) -> None:
+    left, right = set_of(one), set_of(two)
+    upside_down = json.loads(json.dumps(dict(reversed(left.items()))))
+    for made in (left, *(make(left, right) for make in (union, difference, intersection, within, without))):
+        assert json.dumps(made) == json.dumps(in_order(made))
+    assert json.dumps(normalized(upside_down)) == json.dumps(left)
 
 
 def test_paths_read_as_kubernetes_prints_them() -> None:

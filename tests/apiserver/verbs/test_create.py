@@ -9,6 +9,8 @@ from drakit.api.exchange import OneObject, Request
 from tests.apiserver.calls import CLAIMS, CLASSES, NAMESPACES, PODS, namespace, on_loop, serving
 from tests.builders.documents import claim_document, class_document, pod_document
 
+REVISIONS = "/apis/apps/v1/namespaces/default/controllerrevisions"
+
 
 @on_loop
 async def test_a_new_object_gets_what_only_the_server_sets() -> None:
@@ -34,6 +36,20 @@ async def test_defaults_and_status_are_in_the_answer_and_in_the_store() -> None:
         assert made.body["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
         assert made.body["status"] == {}
         assert read.body == made.body
+
+
+@on_loop
+async def test_raw_json_that_must_be_an_object_is_refused_as_something_else() -> None:
+    async with serving() as api:
+        entry = {"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": 5}
+        pod = pod_document("a", {"containers": [{"name": "c", "image": "i"}]}, managedFields=[entry])
+        refused = [
+            await api.create(PODS, pod),
+            await api.create(REVISIONS, {"metadata": {"name": "a"}, "revision": 1, "data": [1]}),
+        ]
+        assert [each.code for each in refused] == [400, 400]
+        assert refused[0].message.endswith("got `int` - at `$.metadata.managedFields[0].fieldsV1`")
+        assert refused[1].message.endswith("got `array` - at `$.data`")
 
 
 @on_loop

@@ -33,21 +33,24 @@ def attribute_values(
 
 
 def _values(found: DeviceAttribute, *, lists: bool) -> Values:
-    if lists:
-        for kind, many in (
-            ("int", found.ints),
-            ("bool", found.bools),
-            ("string", found.strings),
-            ("version", found.versions),
-        ):
-            if many:
-                return frozenset((kind, each) for each in many)
-    for kind, one in (
-        ("string", found.string),
-        ("int", found.int_),
-        ("bool", found.bool_),
-        ("version", found.version),
-    ):
-        if one is not None:
-            return frozenset({(kind, one)})
+    if lists and (found.ints or found.bools or found.strings or found.versions):
+        return _listed(found)
+    if found.string is not None:
+        return frozenset({("string", found.string)})
+    if found.int_ is not None:
+        return frozenset({("int", found.int_)})
+    if found.bool_ is not None:
+        return frozenset({("bool", found.bool_)})
+    if found.version is not None:
+        return frozenset({("version", found.version)})
     return UNCOMPARABLE
+
+
+def _listed(found: DeviceAttribute) -> Values:
+    if found.ints:
+        return frozenset([("int", each) for each in found.ints])
+    if found.bools:
+        return frozenset([("bool", each) for each in found.bools])
+    if found.strings:
+        return frozenset([("string", each) for each in found.strings])
+    return frozenset([("version", each) for each in found.versions])

@@ -262,7 +262,7 @@ class Inventory:
         # The state keeps its views, so their id stays theirs.
         found = self._latest.get(id(views))
         if found is None:
-            state = NodeDevices(views, Usages.of([self._usage(view) for view in views]))
+            state = NodeDevices(views, Usages([self._usage(view) for view in views]))
         elif found[1] == read:
             return found[0]
         else:

@@ -8,7 +8,6 @@ Out: per pool what is held. It is derived from claims alone, kept up to date cla
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -93,20 +92,18 @@ class PoolUse:
     def _left(self, view: PoolView) -> Mapping[CounterKey, int]:
         # May go below zero: a driver can publish less than is allocated already.
         left = dict(view.counters)
-        for name, consumes in view.consumers if left else ():
-            if name in self.devices:
-                for counter, amount in consumes.items():
-                    left[counter] -= amount
+        for counter, amount in view.consumed(self.devices) if left else ():
+            left[counter] -= amount
         return left
 
 
 UNUSED = PoolUse({})
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """What one claim holds, grouped by pool."""
+class _Entry(NamedTuple):
+    """What one claim holds by its allocation, grouped by pool."""
 
+    allocation: AllocationResult
     pools: Mapping[PoolKey, tuple[tuple[str, Holding], ...]]
 
 
@@ -151,8 +148,12 @@ class Ledger:
 
     def put(self, claim: ResourceClaim) -> Iterable[PoolKey]:
         """Take in a claim as it is stored now; one without an allocation holds nothing."""
-        entry = self._entry(claim, claim.status.allocation)
-        return self._replace(self._stored, uid_of(claim), entry if entry.pools else None)
+        uid, allocation, known = uid_of(claim), claim.status.allocation, self._stored.get(uid_of(claim))
+        # Our own write and the event that tells of it show the same object.
+        if known is not None and known.allocation is allocation:
+            return ()
+        entry = self._entry(claim, allocation) if allocation is not None else None
+        return self._replace(self._stored, uid, entry if entry is not None and entry.pools else None)
 
     def remove(self, uid: str) -> Iterable[PoolKey]:
         """Forget a claim that is gone."""
@@ -166,20 +167,18 @@ class Ledger:
         """The allocation in flight was stored, or given up: what is stored counts again."""
         return self._replace(self._in_flight, uid, None)
 
-    def _entry(self, claim: ResourceClaim, allocation: AllocationResult | None) -> _Entry:
-        pools: dict[PoolKey, list[tuple[str, Holding]]] = {}
-        for number, result in enumerate(allocation.devices.results if allocation else ()):
+    def _entry(self, claim: ResourceClaim, allocation: AllocationResult) -> _Entry:
+        name, uid = f"{claim.metadata.namespace}/{claim.metadata.name}", uid_of(claim)
+        pools: dict[PoolKey, tuple[tuple[str, Holding], ...]] = {}
+        for number, result in enumerate(allocation.devices.results):
             # Admin access uses a device beside its owner and is never charged.
             if not result.admin_access:
-                held = (result.device, self._holding(claim, number, result))
-                pools.setdefault((result.driver, result.pool), []).append(held)
-        return _Entry({key: tuple(held) for key, held in pools.items()})
-
-    def _holding(self, claim: ResourceClaim, number: int, result: DeviceRequestAllocationResult) -> Holding:
-        name = f"{claim.metadata.namespace}/{claim.metadata.name}"
-        share = result.share_id if self.consumable else None
-        consumed = _recorded(result) if share is not None else ()
-        return Holding(name, uid_of(claim), number, result.request, share, consumed)
+                share = result.share_id if self.consumable else None
+                consumed = _recorded(result) if share is not None else ()
+                held = (result.device, Holding(name, uid, number, result.request, share, consumed))
+                key = (result.driver, result.pool)
+                pools[key] = (*pools.get(key, ()), held)
+        return _Entry(allocation, pools)
 
     def _replace(self, table: Table[str, _Entry], uid: str, entry: _Entry | None) -> Iterable[PoolKey]:
         """The pools whose use changed by that."""
@@ -189,7 +188,10 @@ class Ledger:
         else:
             table.put(uid, entry)
         after = self._effective(uid)
-        if before == after:  # an allocation that was in flight and is stored now changes nothing
+        if before is after:
+            return ()
+        # An allocation that was in flight and is stored now changes nothing.
+        if before is not None and after is not None and before.pools == after.pools:
             return ()
         # Old holdings first: the same device may be in both, under another share.
         self._charge(before, add=False)

@@ -9,7 +9,7 @@ other nodes are looked at: a newer generation there makes the pool obsolete, oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,13 +47,13 @@ class PoolView:
     """One pool as some nodes see it. Immutable."""
 
     __slots__ = (
-        "__dict__",
         "_idle",
         "binding",
-        "consumers",
         "content",
         "counters",
         "devices",
+        "distant_consumers",
+        "index",
         "key",
         "reason",
         "several_terms",
@@ -66,9 +66,11 @@ class PoolView:
         self.content = unusable(problem) if problem else EMPTY
         self.devices: tuple[Device, ...] = ()
         self.slices: tuple[ResourceSlice, ...] = ()
+        self.index: Mapping[str, int] = {}
+        """The position of each device by name."""
         self.counters: Mapping[CounterKey, int] = {}
-        # All devices of the pool that use counters, those on other nodes included.
-        self.consumers: tuple[tuple[str, Consumes], ...] = ()
+        self.distant_consumers: tuple[tuple[str, Consumes], ...] = ()
+        """Devices of the pool that use counters and are not among `devices`."""
         self.binding = False
         # Whether some node selector has more terms than an allocation can tell.
         self.several_terms = False
@@ -85,10 +87,15 @@ class PoolView:
             self._idle = Usage(0, {}, self.counters)
         return self._idle
 
-    @cached_property
-    def index(self) -> Mapping[str, int]:
-        """The position of each device by name."""
-        return {device.name: position for position, device in enumerate(self.devices)}
+    def consumed(self, names: Collection[str]) -> Iterator[tuple[CounterKey, int]]:
+        """What devices take of counters, those on other nodes included."""
+        for name in names:
+            position = self.index.get(name)
+            if position is not None:
+                yield from self.content.shapes[position].resources.consumes.items()
+        for name, consumes in self.distant_consumers:
+            if name in names:
+                yield from consumes.items()
 
 
 class Pool:
@@ -198,27 +205,29 @@ class Pool:
     def _assemble(self, mine: Sequence[ResourceSlice], whole: Sequence[ResourceSlice], node: NodeLabels) -> PoolView:
         view = PoolView(self.key)
         listed = [(each, device) for each in mine if not self._announces(each) for device in each.spec.devices]
-        if name := _first_repeated(device.name for _, device in listed):
+        view.devices = tuple([device for _, device in listed])
+        view.slices = tuple([each for each, _ in listed])
+        view.index = {device.name: position for position, device in enumerate(view.devices)}
+        if len(view.index) < len(listed):
+            name = _first_repeated(device.name for device in view.devices)
             return self._unusable(PoolProblem.INVALID, f"duplicate device name {name}")
         if self.settings.partitions and (reason := _take_counters(view, mine, whole)):
             return self._unusable(PoolProblem.INVALID, reason)
-        view.devices = tuple(device for _, device in listed)
-        view.slices = tuple(each for each, _ in listed)
         view.content = self._content(view, node)
-        view.several_terms = any(_has_several_terms(each, device) for each, device in listed)
-        view.binding = any(shape.resources.binding for shape in view.content.shapes)
+        view.several_terms = any(_has_several_terms(each) for each in mine)
+        view.binding = any([shape.resources.binding for shape in view.content.shapes])
         return view
 
     def _content(self, view: PoolView, node: NodeLabels) -> DeviceList:
         made, taints_of = self.settings.shapes, self.settings.taints_of
-        listed = list(zip(view.slices, view.devices, strict=True))
-        shapes = tuple(made.of(self.key[0], device) for device in view.devices)
-        taints = tuple(taints_of(each, device, shape) for (each, device), shape in zip(listed, shapes, strict=True))
-        reachable = 0
-        for position, (each, device) in enumerate(listed):
+        driver, reachable = self.key[0], 0
+        shapes = tuple([made.of(driver, device) for device in view.devices])
+        taints: list[tuple[DeviceTaint, ...]] = []
+        for position, (each, device, shape) in enumerate(zip(view.slices, view.devices, shapes, strict=True)):
+            taints.append(taints_of(each, device, shape))
             if not each.spec.per_device_node_selection or _reaches(device, node):
                 reachable |= 1 << position
-        return self.settings.contents.of(shapes, taints, reachable, tuple(view.counters))
+        return self.settings.contents.of(shapes, tuple(taints), reachable, tuple(view.counters))
 
 
 def accessible(
@@ -236,9 +245,9 @@ def _reaches(device: Device, node: NodeLabels) -> bool:
     return accessible(node, device.node_name, device.node_selector, all_nodes=device.all_nodes)
 
 
-def _has_several_terms(each: ResourceSlice, device: Device) -> bool:
-    selectors = (each.spec.node_selector, device.node_selector)
-    return any(selector is not None and len(selector.node_selector_terms) > 1 for selector in selectors)
+def _has_several_terms(each: ResourceSlice) -> bool:
+    selectors = [each.spec.node_selector, *[device.node_selector for device in each.spec.devices]]
+    return any([selector is not None and len(selector.node_selector_terms) > 1 for selector in selectors])
 
 
 def _name(each: ResourceSlice) -> str:
@@ -280,5 +289,6 @@ def _take_counters(view: PoolView, mine: Sequence[ResourceSlice], whole: Sequenc
                 if (use.counter_set, name) not in counters:
                     return f"counter {name} not found in counter set {use.counter_set}"
     view.counters = counters
-    view.consumers = tuple((device.name, counter_use(device)) for device in users)
+    near = {id(device) for device in view.devices}
+    view.distant_consumers = tuple([(each.name, counter_use(each)) for each in users if id(each) not in near])
     return ""

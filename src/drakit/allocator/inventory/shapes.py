@@ -49,7 +49,7 @@ class DeviceResources:
 
 
 class DeviceShape:
-    """Interned: two devices of the same shape have the same object."""
+    """Interned: two devices of the same shape have the same object. `device` is the first of them."""
 
     __slots__ = ("__weakref__", "_bound", "_results", "device", "driver", "resources")
 
@@ -100,9 +100,7 @@ class DeviceShapes:
         key = (driver, made, _ENCODER.encode(device.attributes) if device.attributes else b"")
         shape = self._known.get(key)
         if shape is None:
-            resources = self._resources_of(driver, made, plain)
-            plain = msgspec.structs.replace(plain, attributes=device.attributes)
-            shape = self._known[key] = DeviceShape(driver, plain, resources)
+            shape = self._known[key] = DeviceShape(driver, device, self._resources_of(driver, made, plain))
         return shape
 
     def _resources_of(self, driver: str, made: bytes, plain: Device) -> DeviceResources:

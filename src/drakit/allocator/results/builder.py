@@ -14,6 +14,7 @@ import msgspec
 
 from drakit.allocator.inventory.capacity import consumption
 from drakit.allocator.inventory.pools import PoolView
+from drakit.allocator.inventory.shapes import DeviceResources
 from drakit.allocator.search.answer import SearchAnswer
 from drakit.allocator.search.layouts import Layout
 from drakit.allocator.search.plans import Alternative, Plan
@@ -27,6 +28,7 @@ from drakit.api import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    Quantity,
     ResourceClaim,
     ResourceSlice,
 )
@@ -42,6 +44,7 @@ class Site(NamedTuple):
     view: PoolView
     slice: ResourceSlice
     device: Device
+    resources: DeviceResources
 
 
 class UnsupportedNodeSelectorError(Exception):
@@ -51,7 +54,7 @@ class UnsupportedNodeSelectorError(Exception):
 def site(layout: Layout, views: Sequence[PoolView], device: int) -> Site:
     pool = layout.pool_of[device]
     view, position = views[pool], device - layout.offsets[pool]
-    return Site(view, view.slices[position], view.devices[position])
+    return Site(view, view.slices[position], view.devices[position], view.content.shapes[position].resources)
 
 
 def build_results(
@@ -97,7 +100,6 @@ def _share_id(claim: ResourceClaim, number: int, found: Site) -> str:
 
 def _result(plan: Plan, wanted: Alternative, found: Site, share: str | None) -> DeviceRequestAllocationResult:
     device = found.device
-    shared = share is not None
     binding = plan.features.binding
     return DeviceRequestAllocationResult(
         request=wanted.full_name,
@@ -109,10 +111,18 @@ def _result(plan: Plan, wanted: Alternative, found: Site, share: str | None) -> 
         binding_conditions=device.binding_conditions if binding else (),
         binding_failure_conditions=device.binding_failure_conditions if binding else (),
         share_id=share,
-        consumed_capacity=(consumption(wanted.capacity, device.capacity, driver=found.view.key[0]) or {})
-        if shared
-        else {},
+        consumed_capacity=_consumed(plan, wanted, found) if share is not None else {},
     )
+
+
+def _consumed(plan: Plan, wanted: Alternative, found: Site) -> Mapping[str, Quantity]:
+    """The same for all devices of a kind: asked once."""
+    key = (wanted.index, found.resources)
+    consumed = plan.consumed.get(key)
+    if consumed is None:
+        consumed = consumption(wanted.capacity, found.device.capacity, driver=found.view.key[0]) or {}
+        plan.consumed[key] = consumed
+    return consumed
 
 
 def _config(
@@ -139,13 +149,17 @@ def _node_selector(sites: Sequence[Site], node: str) -> NodeSelector | None:
     """Where the devices can be used: one node, the nodes that all their selectors accept, or (None) everywhere."""
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
-    for _, each, device in sites:
+    known: NodeSelector | None = None
+    for _, each, device, _ in sites:
         per_device = bool(each.spec.per_device_node_selection)
         name = device.node_name if per_device else each.spec.node_name
         selector = device.node_selector if per_device else each.spec.node_selector
         # One device that is bound to a node binds the whole allocation to it.
         if name is not None or device.binds_to_node:
             return _only(node)
+        if selector is known:  # of the same slice
+            continue
+        known = selector
         for term in _single_term(selector):
             _add_new(fields, term.match_fields)
             _add_new(expressions, term.match_expressions)

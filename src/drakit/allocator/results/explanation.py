@@ -240,7 +240,7 @@ class _Inquiry:
         capacities, driver = found.device.capacity, found.view.key[0]
         if told := problem(wanted.capacity, capacities, driver=driver):
             return Cause.CAPACITY, told
-        used = {} if wanted.admin else self.search.used.get(device, {})
+        used = {} if wanted.admin else self.search.used(device)
         drawn = {} if wanted.admin else self.search.drawn.get(device, {})
         asked = {short_name(driver, name): amount for name, amount in wanted.capacity.items()}
         for name, capacity in capacities.items():
@@ -280,7 +280,7 @@ class _Inquiry:
         return Cause.TAINT, f"taint {taint.key}{value}:{taint.effect} is not tolerated"
 
     def _constraint(self, wanted: Alternative, device: int) -> tuple[Cause, str] | None:
-        values = self.layout.traits[device].values
+        values = self.layout.values_of(device)
         for each in wanted.constraints:
             state = self.search.states[each.index]
             if each.add(state, values[each.index]) is None:

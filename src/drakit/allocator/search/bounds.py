@@ -165,10 +165,16 @@ class Outlook:
 
     def candidates(self, search: SearchState, option: Option) -> int:
         """The devices that may be taken now, or on which a selector fails; the other ones would be passed over."""
+        found = search.candidates.get(option.index)
+        if found is None:
+            found = search.candidates[option.index] = self._candidates(search, option)
+        return found
+
+    def _candidates(self, search: SearchState, option: Option) -> int:
         blocked = search.mine[option.claim] if option.admin else search.held | search.taken
         usable = option.usable & self.compatible(search, option)
         # Most clusters have neither counters nor shared devices: they skip the dearest part of this.
-        if usable & (self.layout.consumers | self.layout.shared):
+        if option.is_scarce:
             usable &= ~search.unaffordable(option)
         return (usable | option.failing) & ~blocked
 
@@ -296,7 +302,8 @@ class Outlook:
         future = self.future[option.request]
         free = future.wanted & ~search.held & ~search.taken
         # What no later request can use must not tell two states apart.
-        counters = search.left if future.counters else [0] * len(search.left)
+        every = range(len(self.layout.counters))
+        counters = [search.left[each] for each in every] if future.counters else [0] * len(every)
         if self.exact or option.admin or future.admin:
             devices: object = (left, free, search.mine[option.claim] & future.admin, tuple(counters))
         else:

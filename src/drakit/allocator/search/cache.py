@@ -68,6 +68,9 @@ class PlanAnswers:
             self._solvers.clear()
             self._by_look.clear()
 
+    def layout(self, views: Views) -> Layout:
+        return self._layouts.of(views)
+
     def solver(self, views: Views) -> Solver:
         layout = self._layouts.of(views)
         found = self._solvers.get(layout)

@@ -30,9 +30,9 @@ def _check_all(layout: Layout, check: AllCheck) -> SearchAnswer | None:
     """`All` has a meaning only when every pool is whole and every selector can be evaluated."""
     index = check.alternative.index
     for number, (pool, offset) in enumerate(zip(layout.pools, layout.offsets, strict=True)):
-        if pool.problem:
+        if pool.kind.problem:
             return SearchAnswer(SearchResult.POOL, alternative=index, subject=number)
-        failing = layout.failing[index] >> offset & (1 << len(pool.devices)) - 1
+        failing = layout.failing[index] >> offset & (1 << len(pool.kind.devices)) - 1
         if failing:
             return SearchAnswer(SearchResult.SELECTOR, alternative=index, subject=offset + next(bits_of(failing)))
     return None

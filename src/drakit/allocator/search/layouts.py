@@ -2,7 +2,7 @@
 
 In:  a plan and the views of a node.
 Out: per device DeviceTraits (which alternatives select it, on which they fail, what it costs), per pool PoolTraits, and
-     for the pools of a node a Layout: bit sets over all its devices. Each is made once and shared by all nodes alike.
+     for the pools of a node a Layout: bit sets over all its devices. Each is made once and shared by all that are alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from drakit.allocator.inventory.deadlines import check_time
 from drakit.allocator.inventory.pools import Views
 from drakit.allocator.inventory.shapes import CounterKey
 from drakit.allocator.search.plans import Plan
-from drakit.allocator.search.traits import CommonTraits, DeviceTraits, PoolTraits, common_of
+from drakit.allocator.search.traits import DeviceTraits, PoolKind, PoolTraits, Row, traits_of
 
 _MAX_VIEWS = 1_000
 """Views are kept by their tuples; those that the inventory has replaced must not pile up."""
@@ -33,12 +33,13 @@ class Layout:
     def __init__(self, plan: Plan, pools: tuple[PoolTraits, ...]) -> None:
         self.plan = plan
         self.pools = pools
-        self.traits = tuple(traits for pool in pools for traits in pool.devices)
+        self._kinds = [pool.kind for pool in pools]
+        self.traits = tuple([traits for kind in self._kinds for traits in kind.devices])
         self.offsets: list[int] = []
         self.pool_of: list[int] = []
-        for number, pool in enumerate(pools):
+        for number, kind in enumerate(self._kinds):
             self.offsets.append(len(self.pool_of))
-            self.pool_of += [number] * len(pool.devices)
+            self.pool_of += [number] * len(kind.devices)
 
     def prepare(self) -> None:
         """Work out now what every search needs, in steps between which the time may be over."""
@@ -54,50 +55,52 @@ class Layout:
                 joined |= each << offset
         return joined
 
-    def _by_alternative(self, sets: Callable[[PoolTraits], tuple[int, ...]]) -> tuple[int, ...]:
-        each_pool = [sets(pool) for pool in self.pools]
+    def _by_alternative(self, sets: Callable[[PoolKind], tuple[int, ...]]) -> tuple[int, ...]:
+        each_pool = [sets(kind) for kind in self._kinds]
         return tuple(
             [self._joined([each[index] for each in each_pool]) for index in range(len(self.plan.alternatives))]
         )
 
-    def _by_constraint(self, sets: Callable[[PoolTraits], tuple[int, ...]]) -> tuple[int, ...]:
+    def _by_constraint(self, sets: Callable[[PoolTraits], list[int]]) -> tuple[int, ...]:
         each_pool = [sets(pool) for pool in self.pools]
         return tuple([self._joined([each[index] for each in each_pool]) for index in range(len(self.plan.constraints))])
 
     def devices_of(self, pool: int) -> tuple[int, int]:
         """The position of a pool's first device, and the one behind its last."""
         first = self.offsets[pool]
-        return first, first + len(self.pools[pool].devices)
+        return first, first + len(self._kinds[pool].devices)
+
+    def values_of(self, device: int) -> tuple[Values | None, ...]:
+        """Per constraint of the plan, the device's values of its attribute; None: it does not have the attribute."""
+        pool = self.pool_of[device]
+        position = device - self.offsets[pool]
+        return tuple([row[position] for row in self.pools[pool].rows])
 
     @cached_property
     def selected(self) -> tuple[int, ...]:
-        return self._by_alternative(lambda pool: pool.selected)
+        return self._by_alternative(lambda kind: kind.selected)
 
     @cached_property
     def failing(self) -> tuple[int, ...]:
-        return self._by_alternative(lambda pool: pool.failing)
+        return self._by_alternative(lambda kind: kind.failing)
 
     @cached_property
     def usable(self) -> tuple[int, ...]:
-        return self._by_alternative(lambda pool: pool.usable)
+        return self._by_alternative(lambda kind: kind.usable)
 
     @cached_property
     def shared(self) -> int:
         """Devices that serve several allocations at once."""
-        return self._joined([pool.shared for pool in self.pools])
+        return self._joined([kind.shared for kind in self._kinds])
 
     @cached_property
     def counters(self) -> tuple[tuple[int, CounterKey], ...]:
         """All counters of the node's pools, by position of the pool."""
-        return tuple((number, key) for number, pool in enumerate(self.pools) for key in pool.counters)
+        return tuple([(number, key) for number, kind in enumerate(self._kinds) for key in kind.counters])
 
     @cached_property
     def _first_counters(self) -> tuple[int, ...]:
-        return tuple(accumulate((len(pool.counters) for pool in self.pools), initial=0))
-
-    def counters_of(self, pool: int) -> tuple[int, int]:
-        """The position of a pool's first counter, and the one behind its last."""
-        return self._first_counters[pool], self._first_counters[pool + 1]
+        return tuple(accumulate([len(kind.counters) for kind in self._kinds], initial=0))
 
     @cached_property
     def consumes(self) -> Mapping[int, tuple[tuple[int, int], ...]]:
@@ -107,21 +110,17 @@ class Layout:
     @cached_property
     def consumers(self) -> int:
         """The devices that take something of a counter."""
-        return self._joined([pool.consumers for pool in self.pools])
+        return self._joined([kind.consumers for kind in self._kinds])
 
     @cached_property
     def dearest(self) -> tuple[int, ...]:
         """Per counter the most that a device takes of it; a counter that nobody uses is short when it is below zero."""
-        return tuple([amount for pool in self.pools for amount in pool.dearest])
+        return tuple([amount for kind in self._kinds for amount in kind.dearest])
 
     def dearer(self, counter: int, left: int) -> int:
         """The devices that take more of a counter than it has left. What shared ones take may be paid already."""
         pool, _ = self.counters[counter]
-        devices = 0
-        for amount, takers in self.pools[pool].prices[counter - self._first_counters[pool]]:
-            if amount > left:
-                devices |= takers
-        return devices << self.offsets[pool]
+        return self._kinds[pool].dearer(counter - self._first_counters[pool], left) << self.offsets[pool]
 
     @cached_property
     def value_masks(self) -> tuple[Mapping[object, int], ...]:
@@ -153,7 +152,7 @@ class Layout:
         masks, single = self.value_masks[constraint], self._single_valued[constraint]
         while devices:
             low = devices & -devices
-            values = self.traits[low.bit_length() - 1].values[constraint] or ()
+            values = self.values_of(low.bit_length() - 1)[constraint] or ()
             yield from values
             devices ^= low
             # Whoever has this one value and no other has been answered for. Lists with further values stay.
@@ -189,7 +188,7 @@ class _Consumes(dict[int, tuple[tuple[int, int], ...]]):
     def __missing__(self, device: int) -> tuple[tuple[int, int], ...]:
         layout = self._layout
         pool = layout.pool_of[device]
-        first, found = layout._first_counters[pool], layout.pools[pool].consumes[device - layout.offsets[pool]]
+        first, found = layout._first_counters[pool], layout.pools[pool].kind.consumes[device - layout.offsets[pool]]
         if first:
             found = tuple([(first + counter, amount) for counter, amount in found])
         self[device] = found
@@ -206,9 +205,9 @@ class Layouts:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         # By what they depend on, and by themselves: resources that differ may come to the same for this plan.
-        self._common: dict[object, CommonTraits] = {}
-        self._traits: dict[tuple[int, tuple[Values | None, ...]], DeviceTraits] = {}
-        self._pools: dict[object, PoolTraits] = {}
+        self._traits: dict[object, DeviceTraits] = {}
+        self._kinds: dict[object, PoolKind] = {}
+        self._pools: dict[tuple[PoolKind, tuple[Row, ...]], PoolTraits] = {}
         self._by_result: dict[QueryResult, PoolTraits] = {}
         self._by_results: dict[tuple[QueryResult, ...], Layout] = {}
         self._by_pools: dict[tuple[PoolTraits, ...], Layout] = {}
@@ -235,10 +234,10 @@ class Layouts:
         return found
 
     def __len__(self) -> int:
-        return max(len(self._traits), len(self._by_result), len(self._by_results))
+        return max(len(self._pools), len(self._by_result), len(self._by_results))
 
     def clear(self) -> None:
-        for each in (self._common, self._traits, self._pools, self._by_result, self._by_results, self._by_pools):
+        for each in (self._traits, self._kinds, self._pools, self._by_result, self._by_results, self._by_pools):
             each.clear()
         self._by_identity.clear()
 
@@ -247,34 +246,38 @@ class Layouts:
         found = self._by_result.get(result)
         if found is None:
             check_time()
-            traits = tuple(self._devices(content))
-            key = (tuple(map(id, traits)), content.resources.counters, content.problem)
+            rows = tuple([content.values(each.attribute, lists=each.lists) for each in self._plan.constraints])
+            key = (self._kind(content), rows)
             found = self._pools.get(key)
             if found is None:
-                found = self._pools[key] = PoolTraits(self._plan, traits, content.resources.counters, content.problem)
+                found = self._pools[key] = PoolTraits(*key)
             self._by_result[result] = found
         return found
 
-    def _devices(self, content: DeviceList) -> Iterator[DeviceTraits]:
-        plan, taints, reachable = self._plan, content.taints, content.reachable
-        checked = [(each.index, *content.matches(each.selectors)) for each in plan.alternatives]
-        rows = [content.values(each.attribute, lists=each.lists) for each in plan.constraints]
-        for position, shape in enumerate(content.shapes):
-            matching = failing = 0
-            for index, matches, fails in checked:
-                matching |= (matches >> position & 1) << index
-                failing |= (fails >> position & 1) << index
-            reached = bool(reachable >> position & 1)
-            key = (shape.resources, matching, failing, taints[position], reached)
-            common = self._common.get(key)
-            if common is None:
-                made = common_of(plan, shape.resources, matching, failing, taints[position], reachable=reached)
-                common = self._common[key] = self._common.setdefault(made, made)
-            values = tuple([row[position] for row in rows])
-            found = self._traits.get((id(common), values))
-            if found is None:
-                found = self._traits[id(common), values] = common.with_values(values)
-            yield found
+    def _kind(self, content: DeviceList) -> PoolKind:
+        matches = tuple([content.matches(each.selectors) for each in self._plan.alternatives])
+        key = (content.resources, matches, content.problem)
+        found = self._kinds.get(key)
+        if found is None:
+            devices = tuple([self._device(content, position, matches) for position in range(len(content.shapes))])
+            same = (devices, content.resources.counters, content.problem)
+            found = self._kinds[key] = self._kinds.get(same) or PoolKind(self._plan, *same)
+            self._kinds[same] = found
+        return found
+
+    def _device(self, content: DeviceList, position: int, checked: tuple[tuple[int, int], ...]) -> DeviceTraits:
+        matching = failing = 0
+        for index, (matches, fails) in enumerate(checked):
+            matching |= (matches >> position & 1) << index
+            failing |= (fails >> position & 1) << index
+        resources, taints = content.shapes[position].resources, content.taints[position]
+        reachable = bool(content.reachable >> position & 1)
+        key = (resources, matching, failing, taints, reachable)
+        found = self._traits.get(key)
+        if found is None:
+            made = traits_of(self._plan, resources, matching, failing, taints, reachable=reachable)
+            found = self._traits[key] = self._traits.setdefault(made, made)
+        return found
 
 
 def bits_of(mask: int) -> Iterator[int]:

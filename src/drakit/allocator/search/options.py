@@ -38,6 +38,8 @@ class Option:
     """Devices on which a selector fails: reaching one of them ends the search."""
     usable: int
     """Of the selected ones, those that no taint and no gate keeps away."""
+    is_scarce: bool
+    """Whether counters or capacity may be too little for some of the usable ones."""
     constraints: tuple[Constraint, ...]
     takes: dict[int, Amounts]
     """What one share takes of each shared device, by position."""
@@ -73,6 +75,7 @@ def option_of(layout: Layout, index: int, held: int, *, admin_room: bool) -> Opt
         # For `All` selectors were checked before the search. Devices in use are reached by admin access only.
         failing=0 if each.takes_all else layout.failing[index] & (-1 if each.admin else ~held),
         usable=layout.usable[index],
+        is_scarce=bool(layout.usable[index] & (layout.consumers | layout.shared)),
         constraints=each.constraints,
         takes=takes,
         drains=dict(_drains(layout, selected, count)),
@@ -86,7 +89,7 @@ def _drains(layout: Layout, devices: int, count: int) -> Iterator[tuple[tuple[in
     """
     total = devices.bit_count()
     # A budget is of one pool. Where there are devices enough in the others, none bounds anything.
-    if total - max((len(pool.devices) for pool in layout.pools), default=0) >= count:
+    if total - max((len(pool.kind.devices) for pool in layout.pools), default=0) >= count:
         return
     takers: dict[tuple[int, ...], dict[int, int]] = {}
     for device in bits_of(devices):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from drakit.allocator.inventory.contents import DeviceQuery
 from drakit.allocator.inventory.selectors import DeviceSelectors
+from drakit.allocator.inventory.shapes import DeviceResources
 from drakit.allocator.search.constraints import Constraint
 from drakit.api import DeviceToleration, Quantity, ResourceClaim
 from drakit.base.gates import FeatureGates
@@ -129,6 +130,8 @@ class Plan:
     constraints: tuple[Constraint, ...]
     checks: tuple[PlanCheck, ...]
     query: DeviceQuery = field(init=False)
+    consumed: dict[tuple[int, DeviceResources], Mapping[str, Quantity]] = field(init=False, default_factory=dict)
+    """What one share takes of a device, by alternative and kind of device, as results tell it."""
 
     def __post_init__(self) -> None:
         selectors = [each.selectors for each in self.alternatives]

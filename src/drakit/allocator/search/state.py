@@ -6,6 +6,8 @@ Out: `take` and `give_back`, always in pairs: giving back restores the state bef
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from drakit.allocator.inventory.attributes import Values
 from drakit.allocator.inventory.usage import Amounts
 from drakit.allocator.search.answer import Pick
@@ -13,12 +15,25 @@ from drakit.allocator.search.occupancy import Occupancy, has_room
 from drakit.allocator.search.options import Option
 
 
+class _CountersLeft(dict[int, int]):
+    """What counters have left. Read when it is looked at: of thousands in wide pools a search looks at a few."""
+
+    def __init__(self, occupancy: Occupancy) -> None:
+        super().__init__()
+        self._occupancy = occupancy
+
+    def __missing__(self, counter: int) -> int:
+        left = self[counter] = self._occupancy.left(counter)
+        return left
+
+
 class SearchState:
     """What a search has taken, on top of an occupancy, which does not change.
 
     `taken` are the devices that this search has taken whole, `mine` the same by claim. `states` has the state of each
     constraint, `left` what each counter has left. For shared devices of which this search has shares, `charged` is the
-    number of shares, and `drawn` the capacity that this search takes.
+    number of shares, and `drawn` the capacity that this search takes. `candidates` are, by option, the devices that may
+    be taken now: what is known of them goes with the next device that is taken or given back.
     """
 
     def __init__(self, occupancy: Occupancy) -> None:
@@ -30,12 +45,13 @@ class SearchState:
         self.taken = 0
         self.mine = [0] * layout.plan.claims
         self.states: list[Values | None] = [None] * len(layout.plan.constraints)
-        self.held, self.used = occupancy.held, occupancy.used
-        self.left = occupancy.left.copy()
+        self.held = occupancy.held
+        self.left = _CountersLeft(occupancy)
         # Counters that this search has drawn from and of which too little is left for some device.
         self.short: set[int] = set()
         self.charged: dict[int, int] = {}
         self.drawn: dict[int, dict[str, int]] = {}
+        self.candidates: dict[int, int] = {}
 
     def take(self, option: Option, device: int) -> tuple[Values | None, ...] | None:
         """Use the device, and return the constraint states as they were; None when it cannot be used now."""
@@ -52,6 +68,7 @@ class SearchState:
         for each, state in zip(option.constraints, states, strict=True):
             self.states[each.index] = state
         # From here on nothing can fail: state is changed as a whole or not at all.
+        self.candidates.clear()
         self._charge(device, amounts, 1)
         if amounts is None:
             self.taken |= 1 << device
@@ -62,6 +79,7 @@ class SearchState:
 
     def give_back(self, option: Option, device: int, before: tuple[Values | None, ...]) -> None:
         pick = self.picks.pop()
+        self.candidates.clear()
         self.in_claim[option.claim] -= 1
         for each, state in zip(option.constraints, before, strict=True):
             self.states[each.index] = state
@@ -76,8 +94,10 @@ class SearchState:
             self.taken &= ~bit
 
     def _constrained(self, option: Option, device: int) -> list[Values] | None:
+        if not option.constraints:
+            return []
         states: list[Values] = []
-        values = self.layout.traits[device].values
+        values = self.layout.values_of(device)
         for each in option.constraints:
             state = each.add(self.states[each.index], values[each.index])
             if state is None:
@@ -92,18 +112,25 @@ class SearchState:
             return True
         if self.layout.pool_of[device] in self.occupancy.overdrawn:
             return False
-        return all(self.left[counter] >= amount for counter, amount in consumes)
+        for counter, amount in consumes:
+            if self.left[counter] < amount:
+                return False
+        return True
 
     def _is_charged(self, device: int) -> bool:
-        return self._shares(device) > 0 and self.layout.traits[device].shared
+        return self.layout.traits[device].shared and self._shares(device) > 0
 
     def _shares(self, device: int) -> int:
         """The number of our shares of a device, plus one if the ledger has any. That one is never given back."""
         found = self.charged.get(device)
-        return found if found is not None else int(device in self.used)
+        return found if found is not None else int(self.occupancy.shares(device) is not None)
 
-    def _has_room(self, device: int, amounts: Amounts, drawn: dict[str, int]) -> bool:
-        return has_room(self.layout.traits[device].capacity, amounts, self.used.get(device, {}), drawn)
+    def used(self, device: int) -> Mapping[str, int]:
+        """What others take of a shared device."""
+        return self.occupancy.shares(device) or {}
+
+    def _has_room(self, device: int, amounts: Amounts, drawn: Mapping[str, int]) -> bool:
+        return has_room(self.layout.traits[device].capacity, amounts, self.used(device), drawn)
 
     def unaffordable(self, option: Option) -> int:
         """Devices for which counters or capacity do not suffice. Deeper in the search even less is left."""
@@ -136,5 +163,5 @@ class SearchState:
         for name, amount in amounts:
             drawn[name] = drawn.get(name, 0) + sign * amount
         # Only what the ledger has is left: this search draws nothing from the device any more.
-        if self.charged[device] == (device in self.used):
+        if self.charged[device] == (self.occupancy.shares(device) is not None):
             del self.charged[device], self.drawn[device]

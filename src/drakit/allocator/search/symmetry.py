@@ -61,7 +61,7 @@ class Symmetry:
         layout = self._layout
         for position, trait in enumerate(layout.traits):
             consumes = layout.consumes[position]
-            home: object = ("kind", layout.pool_of[position], id(trait))
+            home: object = ("kind", layout.pool_of[position], *_kind(layout, position))
             if consumes or trait.shared:
                 home = ("device", position)
             for counter, _ in consumes:
@@ -84,7 +84,7 @@ class Symmetry:
             use = tuple(
                 (numbers.setdefault(counter, len(numbers)), amount) for counter, amount in layout.consumes[position]
             )
-            listed.append((trait.selected, trait.failing, trait.usable, trait.values, use))
+            listed.append((trait.selected, trait.failing, trait.usable, layout.values_of(position), use))
         return layout.pool_of[members[0]], tuple(listed)
 
     def _group(self, members: list[int]) -> DeviceGroup:
@@ -92,11 +92,15 @@ class Symmetry:
         kinds: dict[object, int] = {}
         counters: dict[int, None] = {}
         for position in members:
-            trait = layout.traits[position]
-            key = position if trait.shared else id(trait)
+            key = position if layout.traits[position].shared else _kind(layout, position)
             kinds[key] = kinds.get(key, 0) | 1 << position
             counters |= dict.fromkeys(counter for counter, _ in layout.consumes[position])
         return DeviceGroup(tuple(kinds.values()), tuple(counters))
+
+
+def _kind(layout: Layout, device: int) -> tuple[int, object]:
+    """Equal for devices that a plan cannot tell apart. Traits are interned, and the layout keeps them."""
+    return id(layout.traits[device]), layout.values_of(device)
 
 
 def _state(group: DeviceGroup, left: int, free: int, counters: Sequence[int]) -> tuple[int, ...]:

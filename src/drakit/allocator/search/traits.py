@@ -1,8 +1,8 @@
 """Traits: devices and pools in the terms of one plan.
 
 In:  what the plan's query found in a device list.
-Out: DeviceTraits (which alternatives select a device, on which they fail, what it costs) and PoolTraits: bit sets over
-     the devices of a pool. Layouts are put together of these.
+Out: DeviceTraits (which alternatives select a device, on which they fail, what it costs), a PoolKind: bit sets over the
+     devices of a pool, and PoolTraits, which add the values of attributes. Layouts are put together of these.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from drakit.allocator.search.plans import Alternative, Plan
 from drakit.api import DeviceTaint
 from drakit.base.taints import untolerated
 
+Row = tuple[Values | None, ...]
+"""The values of an attribute, device by device; None: the device does not have it."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceTraits:
-    """A device as one plan sees it; the bits stand for the plan's alternatives.
+    """A device as one plan sees it, without its attributes; the bits stand for the plan's alternatives.
 
     selected: every selector matches, the node may use it, and empty it is large enough.
     failing:  a selector could not be evaluated on it.
@@ -32,8 +35,6 @@ class DeviceTraits:
     selected: int
     failing: int
     usable: int
-    values: tuple[Values | None, ...]
-    """Per constraint of the plan, the device's values of its attribute; None: it does not have the attribute."""
     consumes: tuple[tuple[CounterKey, int], ...]
     """What it takes of shared counters, in nanos."""
     shared: bool
@@ -43,25 +44,7 @@ class DeviceTraits:
     """Per alternative, what one share takes; None: more than the device has."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommonTraits:
-    """DeviceTraits without the values: the same for thousands of devices."""
-
-    selected: int
-    failing: int
-    usable: int
-    consumes: tuple[tuple[CounterKey, int], ...]
-    shared: bool
-    capacity: Amounts
-    takes: tuple[Amounts | None, ...]
-
-    def with_values(self, values: tuple[Values | None, ...]) -> DeviceTraits:
-        return DeviceTraits(
-            self.selected, self.failing, self.usable, values, self.consumes, self.shared, self.capacity, self.takes
-        )
-
-
-def common_of(
+def traits_of(
     plan: Plan,
     resources: DeviceResources,
     matching: int,
@@ -69,7 +52,7 @@ def common_of(
     taints: tuple[DeviceTaint, ...],
     *,
     reachable: bool,
-) -> CommonTraits:
+) -> DeviceTraits:
     """`matching` and `failing` are the alternatives whose selectors match the device, or fail on it."""
     features = plan.features
     shared = resources.shared and features.consumable
@@ -87,7 +70,7 @@ def common_of(
             tainted = features.taints and untolerated(taints, each.tolerations) is not None
             if not tainted and (features.partitions or not resources.consumes):
                 usable |= bit
-    return CommonTraits(
+    return DeviceTraits(
         selected,
         fails,
         usable,
@@ -106,29 +89,24 @@ def _taken(wanted: Alternative, resources: DeviceResources) -> Amounts | None:
     return None if amounts is None else tuple((short_name(driver, each), took.nanos) for each, took in amounts.items())
 
 
-class PoolTraits:
-    """A pool as one plan sees it. Interned: equal pools are one object.
+class PoolKind:
+    """A pool as one plan sees it, without attributes: the same for thousands of pools. Interned.
 
-    Everything is by position in the pool: of devices, whose sets are bit sets, and of counters. A layout of thousands
-    of pools is put together of these, and when one pool changes the others have theirs already.
+    Everything is by position in the pool: of devices, whose sets are bit sets, and of counters.
     """
 
     __slots__ = (
-        "comparable",
         "consumers",
         "consumes",
         "counters",
         "dearest",
         "devices",
         "failing",
-        "having",
         "prices",
         "problem",
         "selected",
         "shared",
-        "single_valued",
         "usable",
-        "values",
     )
 
     def __init__(
@@ -147,7 +125,6 @@ class PoolTraits:
         self.usable = tuple([_set(each.usable >> index & 1 for each in devices) for index in alternatives])
         self.shared = _set(each.shared for each in devices)
         self._take_counters()
-        self._take_values(range(len(plan.constraints)))
 
     def _take_counters(self) -> None:
         index = {key: position for position, key in enumerate(self.counters)}
@@ -163,18 +140,52 @@ class PoolTraits:
         self.dearest = tuple([max(table, default=0) for table in tables])
         """Per counter the most that a device takes of it; a counter that nobody uses is short when it is below zero."""
 
-    def _take_values(self, constraints: range) -> None:
-        rows = [[device.values[index] for device in self.devices] for index in constraints]
-        self.having = tuple([_set(each is not None for each in row) for row in rows])
-        self.comparable = tuple([_set(bool(each) for each in row) for row in rows])
-        self.single_valued = tuple([_set(len(each or ()) == 1 for each in row) for row in rows])
-        tables: list[dict[object, int]] = [{} for _ in rows]
-        for table, row in zip(tables, rows, strict=True):
-            for position, values in enumerate(row):
-                for value in values or ():
-                    table[value] = table.get(value, 0) | 1 << position
-        self.values: tuple[Mapping[object, int], ...] = tuple(tables)
+    def dearer(self, counter: int, left: int) -> int:
+        """The devices that take more of a counter than it has left. What shared ones take may be paid already."""
+        devices = 0
+        for amount, takers in self.prices[counter]:
+            if amount > left:
+                devices |= takers
+        return devices
+
+
+class PoolTraits:
+    """A pool as one plan sees it. Interned: equal pools are one object.
+
+    `rows` has, per constraint of the plan, the values of its attribute. A layout of thousands of pools is put together
+    of these, and when one pool changes the others have theirs already.
+    """
+
+    __slots__ = ("comparable", "having", "kind", "rows", "single_valued", "values")
+
+    def __init__(self, kind: PoolKind, rows: tuple[Row, ...]) -> None:
+        self.kind = kind
+        self.rows = rows
+        self.having: list[int] = []
+        """Per constraint the devices that have the attribute at all."""
+        self.comparable: list[int] = []
+        """Per constraint the devices whose attribute has a value that can be compared."""
+        self.single_valued: list[int] = []
+        """Per constraint the devices whose attribute has one value."""
+        self.values: list[Mapping[object, int]] = []
         """Per constraint the devices that have a value."""
+        for row in rows:
+            self._read(row)
+
+    def _read(self, row: Row) -> None:
+        having = comparable = single_valued = 0
+        table: dict[object, int] = {}
+        for position, values in enumerate(row):
+            bit = 1 << position
+            having |= bit if values is not None else 0
+            comparable |= bit if values else 0
+            single_valued |= bit if values and len(values) == 1 else 0
+            for value in values or ():
+                table[value] = table.get(value, 0) | bit
+        self.having.append(having)
+        self.comparable.append(comparable)
+        self.single_valued.append(single_valued)
+        self.values.append(table)
 
 
 def _set(members: Iterable[bool | int]) -> int:

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
+from drakit.api.objects.meta import ObjectMeta
 from drakit.api.objects.partial import Partial
-from drakit.api.objects.plain import from_plain, to_json, to_plain
+from drakit.api.objects.plain import Plain, from_plain, to_json, to_plain
 from drakit.api.objects.workloads import Workload
 from drakit.api.registry import Kind, find_kind, kind_of
 from drakit.api.schemas.compiler import shape_of
@@ -117,14 +118,31 @@ def decode_plain(
     `known` is an object of the same kind and version in the form of `to_wire`: what the data shares with it, the very
     same parts, was decoded before.
     """
+    read = read_plain(document, strict=strict, place=place, known=known)
+    return Decoded(read.kind, read.version, build(read.kind, read.version, read.data, known), read.problems, read.data)
+
+
+class ReadPlain(NamedTuple):
+    """Data that went through the shape of its kind, in the version that it came in."""
+
+    kind: Kind
+    version: str
+    data: dict[str, Any]
+    problems: tuple[Problem, ...]
+
+
+def read_plain(
+    document: Any, *, strict: bool = False, place: Place = None, known: Mapping[str, Any] = _NOTHING
+) -> ReadPlain:
+    """The first half of `decode_plain`: without an object."""
     kind, version = kind_and_version(document)
     log: Log = []
     shape = shape_of(kind.group_version(version), kind.kind)
     data = shape.read_again(document, known, log, place) if known else shape.read(document, place, log)
-    problems = _different(log)
+    problems = _different(log) if log else ()
     if strict and problems:
         raise StrictError(problems)
-    return Decoded(kind, version, build(kind, version, data, known), problems, data)
+    return ReadPlain(kind, version, data, problems)
 
 
 def _different(log: Log) -> tuple[Problem, ...]:
@@ -139,13 +157,22 @@ def _different(log: Log) -> tuple[Problem, ...]:
 
 def build(kind: Kind, version: str, data: dict[str, Any], known: Mapping[str, Any] = _NOTHING) -> Object:
     """The object of data that went through its shape."""
-    group_version = kind.group_version(version)
-    if not kind.fully_typed and version == kind.internal:
-        return Partial.of(kind.model, shape_of(group_version, kind.kind).complete(data, known))
-    internal = {**to_internal(group_version, kind.kind, data), "apiVersion": kind.internal_version, "kind": kind.kind}
     if not kind.fully_typed:
-        return Partial.of(kind.model, shape_of(kind.internal_version, kind.kind).complete(internal))
-    return from_plain(kind.model, internal)
+        return Partial.of(kind.model, build_document(kind, version, data, known))
+    return from_plain(kind.model, _internal(kind, version, data))
+
+
+def build_document(kind: Kind, version: str, data: dict[str, Any], known: Mapping[str, Any] = _NOTHING) -> Plain:
+    """The document of data that went through its shape, in the internal version."""
+    shape = shape_of(kind.internal_version, kind.kind)
+    same = version == kind.internal
+    document: Plain = shape.complete(data, known) if same else shape.complete(_internal(kind, version, data))
+    return document
+
+
+def _internal(kind: Kind, version: str, data: dict[str, Any]) -> Plain:
+    converted = to_internal(kind.group_version(version), kind.kind, data)
+    return {**converted, "apiVersion": kind.internal_version, "kind": kind.kind}
 
 
 def kind_and_version(document: Any) -> tuple[Kind, str]:
@@ -218,26 +245,29 @@ def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
 
     `document` is `known` as plain data. Of metadata, each part is looked at by itself.
     """
-    plain = to_plain(value)
-    _take_shared(plain, value, known, document)
-    metadata, before = getattr(value, "metadata", None), getattr(known, "metadata", None)
-    if metadata is not None and before is not None and metadata is not before:
-        _take_shared(plain["metadata"], metadata, before, document["metadata"])
+    plain: dict[str, Any] = {}
+    model = type(value)
+    both = zip(_names_of(model), msgspec.structs.astuple(value), msgspec.structs.astuple(known), strict=True)
+    for (attribute, name), mine, theirs in both:
+        if mine is theirs:
+            if name in document:
+                plain[name] = document[name]
+        elif isinstance(mine, ObjectMeta):
+            plain[name] = sharing(mine, theirs, document[name])
+        elif isinstance(mine, Model):
+            plain[name] = to_plain(mine)
+        else:
+            # By way of a struct, which leaves out a field at its default.
+            alone = to_plain(model(**{attribute: mine}))
+            if name in alone:
+                plain[name] = alone[name]
     return plain
 
 
-def _take_shared(plain: dict[str, Any], value: Model, known: Model, document: Mapping[str, Any]) -> None:
-    """Take the parts that both structs share from the document of `known`."""
-    names, parts, before = _names_of(type(value)), msgspec.structs.astuple(value), msgspec.structs.astuple(known)
-    for name, mine, theirs in zip(names, parts, before, strict=True):
-        if mine is theirs and name in document:
-            plain[name] = document[name]
-
-
 @cache
-def _names_of(model: type[Model]) -> tuple[str, ...]:
-    """The fields by their names on the wire."""
-    return tuple(field.encode_name for field in msgspec.structs.fields(model))
+def _names_of(model: type[Model]) -> tuple[tuple[str, str], ...]:
+    """The fields by their names in Python and on the wire."""
+    return tuple((field.name, field.encode_name) for field in msgspec.structs.fields(model))
 
 
 def encode(value: Object, version: str = "", *, syntax: str = JSON) -> bytes:
@@ -249,13 +279,13 @@ def encode(value: Object, version: str = "", *, syntax: str = JSON) -> bytes:
     kind = kind_of(value)
     group_version = kind.group_version(version or kind.internal)
     # Only these differ from the JSON of the struct; all others skip the way through plain data.
-    if group_version == "resource.k8s.io/v1beta1" or _has_nulls(value):
+    if group_version == "resource.k8s.io/v1beta1" or has_nulls(value):
         return msgspec.json.encode(to_wire(value, version))
     same = getattr(value, "api_version", "") == group_version
     return to_json(value if same else msgspec.structs.replace(value, api_version=group_version))
 
 
-def _has_nulls(value: Model) -> bool:
+def has_nulls(value: Model) -> bool:
     """Whether an empty list must be written as null, which a struct leaves out."""
     match value:
         case ResourceClaim():

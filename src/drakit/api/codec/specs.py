@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from drakit.api.objects.plain import Plain, encode_hook, from_plain
 from drakit.api.registry import Kind
@@ -88,6 +89,11 @@ class SharedSpecs:
             for part in _asked_for(struct):
                 self._parts[id(part)] = SharedPart(part)
         return made
+
+    def with_struct(self, value: M, spec: Plain) -> M | None:
+        """The same object with the struct of a shared spec; None if nobody has needed that struct so far."""
+        struct = self._structs.get(id(spec))
+        return None if struct is None else replace(value, spec=struct)
 
     def json_of(self, value: Plain | Model) -> bytes:
         """The JSON of a spec, or of a claim's devices; that of a shared one is encoded once."""

@@ -31,12 +31,6 @@ class Field:
         self.drop = drop
         self.always = always
 
-    def complete(self, value: Any, known: Any) -> Any:
-        """The value as it is written, see `StructShape.complete`."""
-        if type(known) is dict and isinstance(self.shape, StructShape):
-            return self.shape.complete(value, known)
-        return self.shape.complete(value)
-
 
 class StructShape(Shape):
     """An object with known fields. `fields` is filled after construction: shapes may refer to each other."""
@@ -131,7 +125,11 @@ class StructShape(Shape):
             field = fields.get(key)
             if field is None or each is None:
                 continue
-            completed = each if field.leaf or each is there else field.complete(each, there)
+            completed = each
+            if not field.leaf and each is not there:
+                shape = field.shape
+                inside = type(there) is dict and isinstance(shape, StructShape)
+                completed = shape.complete(each, there) if inside else shape.complete(each)
             if completed is not None and (completed or not field.drop):
                 result[key] = completed
         for key, make in self.always:

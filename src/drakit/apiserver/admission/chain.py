@@ -6,9 +6,10 @@ Out: the same change, with the object completed; or an error.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from drakit.api.exchange import User
 from drakit.api.objects.partial import Partial
@@ -52,8 +53,7 @@ class WriteGuard(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class ObjectChange:
+class ObjectChange(msgspec.Struct):
     """A write to one object, as admission and validation see it.
 
     `new` (None for a deletion) and its metadata belong to the request: `admit` may change them. Other parts of `new`
@@ -80,12 +80,12 @@ class ObjectChange:
     """The new object as a struct or view; None while plugins may still change it."""
     undropped: Model | Partial[Any] | None = None
     """The new object before fields of disabled features went; None when there were none."""
-    warnings: list[str] = field(default_factory=list)
-    annotations: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = []
+    annotations: dict[str, str] = {}
     """Notes for the audit log."""
-    memory: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, Any] = {}
     """State of plugins between the two rounds, by the name of the plugin."""
-    after: list[Callable[[], None]] = field(default_factory=list)
+    after: list[Callable[[], None]] = []
     """Called when the write is over, however it ended: what plugins hold for it."""
     guard: WriteGuard | None = None
     """Set by a plugin whose judgement must still hold when the object is stored."""
@@ -134,6 +134,10 @@ class AdmissionPlugin:
         """Whether the plugin may act on such changes. If not, it is never called for them."""
         return True
 
+    def passes_over(self, change: ObjectChange) -> bool:  # noqa: ARG002
+        """Whether the plugin certainly does nothing about this change. Then it is not called, which costs more."""
+        return False
+
     async def admit(self, change: ObjectChange) -> None:
         """Change the object, or refuse it."""
 
@@ -142,10 +146,10 @@ class AdmissionPlugin:
 
 
 class _PluginCalls(NamedTuple):
-    """The methods to call for changes of one kind, operation and subresource."""
+    """The plugins to call for changes of one kind, operation and subresource."""
 
-    admitting: Sequence[Callable[[ObjectChange], Awaitable[None]]]
-    validating: Sequence[Callable[[ObjectChange], Awaitable[None]]]
+    admitting: Sequence[AdmissionPlugin]
+    validating: Sequence[AdmissionPlugin]
 
 
 class Admission:
@@ -166,17 +170,20 @@ class Admission:
     async def admit(self, change: ObjectChange) -> None:
         """Call the plugins; all of them once more if one sets `repeat`."""
         asked = self._concerned(change).admitting
-        for admit in asked:
-            await admit(change)
+        for plugin in asked:
+            if not plugin.passes_over(change):
+                await plugin.admit(change)
         # Twice at most: plugins that undo each other must not go on for ever.
         if change.repeat:
             change.repeated = True
-            for admit in asked:
-                await admit(change)
+            for plugin in asked:
+                if not plugin.passes_over(change):
+                    await plugin.admit(change)
 
     async def validate(self, change: ObjectChange) -> None:
-        for validate in self._concerned(change).validating:
-            await validate(change)
+        for plugin in self._concerned(change).validating:
+            if not plugin.passes_over(change):
+                await plugin.validate(change)
 
     def _concerned(self, change: ObjectChange) -> _PluginCalls:
         kind = change.kind
@@ -186,8 +193,8 @@ class Admission:
         if asked is None:
             able = [each for each in self.plugins if each.concerns(kind, change.operation, change.subresource)]
             asked = self._asked[about] = _PluginCalls(
-                [each.admit for each in able if type(each).admit is not AdmissionPlugin.admit],
-                [each.validate for each in able if type(each).validate is not AdmissionPlugin.validate],
+                [each for each in able if type(each).admit is not AdmissionPlugin.admit],
+                [each for each in able if type(each).validate is not AdmissionPlugin.validate],
             )
         return asked
 

@@ -8,22 +8,24 @@ Out: field errors. Allocation and reservations need rights on `resourceclaims/bi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from drakit.api.exchange import User
 from drakit.apiserver.admission.chain import ObjectChange
-from drakit.apiserver.admission.compilation import precompile_expressions
+from drakit.apiserver.admission.compilation import precompile, uncompiled_expressions
 from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision, refusal
 from drakit.apiserver.auth.identities import NODE_NAME, is_account
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, forbidden
 from drakit.base.gates import FeatureGates
 
+_GROUP = "resource.k8s.io"
 _ALLOCATION = Path("status") / "allocation"
 _DEVICES = Path("status") / "devices"
 _OPAQUE = ("data", "parameters")
@@ -41,24 +43,29 @@ class ClaimStatusRules:
         self._authorizer = authorizer
         self._gates = gates
         self._worker = worker
+        self.drop_disabled = rules.drop_disabled
 
-    def drop_disabled(self, change: ObjectChange) -> bool:
-        return self._rules.drop_disabled(change)
+    def check(self, change: ObjectChange) -> Awaitable[Sequence[FieldError]]:
+        if change.kind.group != _GROUP:
+            return self._rules.check(change)
+        if change.kind.kind == "ResourceClaim" and change.subresource == "status" and change.old is not None:
+            return self._check_status(change, change.old)
+        return self._check_expressions(change)
 
-    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
+    async def _check_expressions(self, change: ObjectChange) -> Sequence[FieldError]:
         # Before the rules run, which compile what is not in the cache on the event loop.
-        await precompile_expressions(change, self._gates, self._worker)
+        if texts := uncompiled_expressions(change):
+            await precompile(texts, self._gates, self._worker)
+        return await self._rules.check(change)
+
+    async def _check_status(self, change: ObjectChange, old: StoredObject) -> Sequence[FieldError]:
         found = await self._rules.check(change)
         kind = change.kind
-        if (kind.group, kind.kind, change.subresource) != ("resource.k8s.io", "ResourceClaim", "status"):
-            return found
-        if change.old is None:
-            return found
         asked = Attributes(
             user=change.user, verb=change.verb, group=kind.group, version=change.version, resource=kind.plural,
             subresource=change.subresource, namespace=change.namespace, name=change.name,
         )  # fmt: skip
-        refused = await check_status(self._authorizer, self._gates, asked, change.document, change.old.document)
+        refused = await check_status(self._authorizer, self._gates, asked, change.document, old.document)
         return [*refused, *found]
 
 

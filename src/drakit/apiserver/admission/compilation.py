@@ -9,6 +9,7 @@ expression after the other, so that other requests are answered meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -28,16 +29,18 @@ _LONGEST_LIST = 32
 _CONTAINERS = (dict, list)
 
 
-async def precompile_expressions(change: ObjectChange, gates: FeatureGates, worker: Worker) -> None:
-    if change.kind.kind not in _KINDS or change.subresource or (change.old and change.kind.kind in _UNCHANGING):
-        return
-    spec = change.document.get("spec")
-    if not _may_have_expressions(spec):
-        return
+def uncompiled_expressions(change: ObjectChange) -> set[str]:
+    """The expressions of a change that take too long to be compiled in place."""
     texts: set[str] = set()
-    _collect(spec, texts)
-    if sum(map(_weight, texts)) <= AT_ONCE:
-        return
+    if change.kind.kind not in _KINDS or change.subresource or (change.old and change.kind.kind in _UNCHANGING):
+        return texts
+    spec = change.document.get("spec")
+    if _may_have_expressions(spec):
+        _collect(spec, texts)
+    return texts if sum(map(_weight, texts)) > AT_ONCE else set()
+
+
+async def precompile(texts: Iterable[str], gates: FeatureGates, worker: Worker) -> None:
     for text in texts:
         await worker.call(partial(judge_expression, text, gates))
 

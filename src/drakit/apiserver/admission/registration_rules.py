@@ -6,7 +6,7 @@ Out: every error, together with those of the rules for all objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 
 from drakit.api.objects.plain import from_plain
 from drakit.apiserver.admission.chain import ObjectChange
@@ -30,15 +30,15 @@ class RegistrationRules:
 
     def __init__(self, rules: WriteRules) -> None:
         self._rules = rules
+        self.drop_disabled = rules.drop_disabled
 
-    def drop_disabled(self, change: ObjectChange) -> bool:
-        return self._rules.drop_disabled(change)
-
-    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
-        found = await self._rules.check(change)
+    def check(self, change: ObjectChange) -> Awaitable[Sequence[FieldError]]:
         if change.kind.group != GROUP or change.subresource:
-            return found
-        return [*found, *_check(change)]
+            return self._rules.check(change)
+        return self._check_with_own(change)
+
+    async def _check_with_own(self, change: ObjectChange) -> Sequence[FieldError]:
+        return [*await self._rules.check(change), *_check(change)]
 
 
 def _check(change: ObjectChange) -> Iterator[FieldError]:

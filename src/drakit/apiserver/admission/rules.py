@@ -6,7 +6,7 @@ Out: the object without fields of disabled features; 422 with every error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -33,13 +33,13 @@ from drakit.validation import (
     drop_deallocated_devices,
     drop_disabled_fields,
     empty_lists,
+    has_admin_access,
     validate_create,
     validate_status_update,
     validate_update,
 )
 
 _NAMESPACE = known_kind("v1", "Namespace")
-_ADMIN_KINDS = ("ResourceClaim", "ResourceClaimTemplate")
 _NONE: frozenset[str] = frozenset()
 
 Object = Model | Partial[Any]
@@ -50,7 +50,7 @@ class WriteRules(Protocol):
         """Remove fields of disabled features from `change.new`. Return whether there were any."""
         ...
 
-    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
+    def check(self, change: ObjectChange) -> Awaitable[Sequence[FieldError]]:
         """The errors of `change.new`, as a new object or as an update of `change.old`."""
         ...
 
@@ -85,16 +85,14 @@ class ObjectRules:
         context = Context(
             gates=self._gates,
             empty_lists=_empty_lists(change),
-            admin_namespace=await self._is_admin_namespace(change),
+            admin_namespace=await self._is_admin_namespace(change) if has_admin_access(new) else None,
             version=change.version,
         )
         if change.size >= LARGE and self._worker is not None:
             return await self._worker.call(partial(_validate, change, new, context))
         return _validate(change, new, context)
 
-    async def _is_admin_namespace(self, change: ObjectChange) -> bool | None:
-        if change.kind.kind not in _ADMIN_KINDS:
-            return None
+    async def _is_admin_namespace(self, change: ObjectChange) -> bool:
         namespace = await self._objects.find(_NAMESPACE, "", change.namespace)
         return namespace is not None and namespace.labels.get(ADMIN_ACCESS_LABEL) == "true"
 
@@ -141,8 +139,6 @@ def typed_stored(stored: StoredObject) -> Object:
     return stored.typed if stored.kind.fully_typed else stored.partial
 
 
-async def require(rules: WriteRules, change: ObjectChange) -> None:
-    """Raise 422 with every error, if there is one."""
-    errors = await rules.check(change)
-    if errors:
-        raise ApiError(status.invalid(change.kind.kind, change.kind.group, change.name, errors))
+def refusal(change: ObjectChange, errors: Sequence[FieldError]) -> ApiError:
+    """422 with every error."""
+    return ApiError(status.invalid(change.kind.kind, change.kind.group, change.name, errors))

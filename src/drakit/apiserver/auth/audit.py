@@ -11,7 +11,6 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Self
@@ -29,8 +28,7 @@ from drakit.apiserver.requests.routing import RequestInfo
 log = logging.getLogger("drakit.apiserver.auth")
 
 
-@dataclass(slots=True)
-class Trail:
+class Trail(msgspec.Struct):
     """What the audit log needs to know about a request. The server fills it in on the way."""
 
     begun: datetime
@@ -41,7 +39,7 @@ class Trail:
     reason: str = ""
     body: bytes = b""
     """The body, once it was read."""
-    annotations: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = {}
     """Notes of admission plugins."""
 
     def decided(self, result: AuthorizationResult) -> AuthorizationResult:

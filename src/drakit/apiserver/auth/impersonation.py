@@ -34,11 +34,14 @@ class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
 
-async def impersonate(authorizer: Authorizer, user: User, headers: Mapping[str, str]) -> User:
-    """The user to act as; the user itself if the headers ask for no other. Raise 400 or 403."""
+def asks_for_another(headers: Mapping[str, str]) -> bool:
+    """Whether the headers ask to act as another user."""
     # One search over all names: almost no request has such a header.
-    if PREFIX not in " ".join(headers) or not any(name.startswith(PREFIX) for name in headers):
-        return user
+    return PREFIX in " ".join(headers) and any(name.startswith(PREFIX) for name in headers)
+
+
+async def impersonate(authorizer: Authorizer, user: User, headers: Mapping[str, str]) -> User:
+    """The user to act as, as the headers ask. Raise 400 or 403."""
     wanted = read(headers)
     for attributes in _needed(user, wanted):
         await require(authorizer, attributes)

@@ -29,6 +29,7 @@ from drakit.api.exchange import (
 )
 from drakit.apiserver.failures import Disconnected, bad_request, internal, request_timeout, too_large
 from drakit.apiserver.http import compression as compressing
+from drakit.apiserver.http.deadlines import Deadlines
 from drakit.apiserver.requests.bodies import MAX_BODY
 
 Message = MutableMapping[str, Any]
@@ -36,6 +37,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 Turn = Callable[[], Awaitable[None]]
+WriteAnswer = Callable[[int, Headers, bytes], bool]
 
 REQUEST_SECONDS = 60.0
 BODY_SECONDS = 30.0
@@ -54,6 +56,9 @@ TURN = "turn"
 """In the state of a connection: a function that waits for the client's turn on the loop."""
 TAKE_OVER = "take_over"
 """In the state of a connection: a function that hands it over to another protocol, as a reader and a writer."""
+WRITE_ANSWER = "write_answer"
+"""In the state of a connection: a function that writes a whole answer, unless the client does not read just now."""
+_NO_STATE: Mapping[str, Any] = {}
 _REST = 64 * 1024
 """Bytes of a body that are read, and thrown away, for the sake of a connection that can be used again."""
 _PART = 256 * 1024
@@ -74,6 +79,8 @@ class Application:
         self._server = server
         self._draining = asyncio.Event()
         self._compressing = asyncio.Semaphore(_COMPRESSED_TOGETHER)
+        self._requests = Deadlines()
+        self._bodies = Deadlines()
 
     def drain(self) -> None:
         """End all watches: the listener is about to stop and would wait for them."""
@@ -82,29 +89,38 @@ class Application:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        body = _Body(scope, receive)
-        request = _request(scope, body)
+        state = scope.get("state") or _NO_STATE
+        body = _Body(scope["headers"], receive, state, self._bodies)
+        request = _request(scope, state, body)
         try:
             response = await self._handle(request)
         except Disconnected:
             return
-        if isinstance(response.content, EventStream):
+        if response.content.whole:
+            body.leave()
+            await self._answer(response, request, state, send)
+        elif isinstance(response.content, EventStream):
             await self._stream(response, response.content, receive, send)
         elif isinstance(response.content, OpenBody):
-            await self._open_body(response, response.content, request, scope, receive, send)
+            await self._open_body(response, response.content, request, state, receive, send)
         elif isinstance(response.content, Tunnel):
-            await self._tunnel(response, response.content, scope, send)
+            await self._tunnel(response, response.content, state, send)
         else:
             body.leave()
-            coded = await _coded(response, request, scope, self._compressing)
-            await _send(
-                coded, send, head=request.method == "HEAD", turn=(scope.get("state") or {}).get(TURN, _next_turn)
-            )
+            await self._answer(response, request, state, send)
+
+    async def _answer(self, response: Response, request: Request, state: Mapping[str, Any], send: Send) -> None:
+        head = request.method == "HEAD"
+        if request.headers.get("accept-encoding"):
+            response = await _coded(response, request, self._compressing)
+        write = state.get(WRITE_ANSWER)
+        if write is not None and not head and _write_at_once(response, write):
+            return
+        await _send(response, send, head=head, turn=state.get(TURN, _next_turn))
 
     async def _handle(self, request: Request) -> Response:
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                return await self._server.handle(request)
+            return await self._requests.within(REQUEST_SECONDS, self._server.handle(request))
         except TimeoutError:
             answer = request_timeout().status
             return Response(code=answer.code, content=StatusContent(answer))
@@ -136,20 +152,26 @@ class Application:
             await send({"type": "http.response.body", "body": b""})
 
     async def _open_body(
-        self, response: Response, body: OpenBody, request: Request, scope: Message, receive: Receive, send: Send
+        self,
+        response: Response,
+        body: OpenBody,
+        request: Request,
+        state: Mapping[str, Any],
+        receive: Receive,
+        send: Send,
     ) -> None:
         """Stream a body to a client that may read slowly: what it does not read is not fetched either."""
         if request.method == "HEAD":
             await body.close()
             await _send(msgspec.structs.replace(response, content=Raw(b"")), send, head=True)
             return
-        if (patient := (scope.get("state") or {}).get(PATIENT)) is not None:
+        if (patient := state.get(PATIENT)) is not None:
             patient()
         await self._stream(response, body, receive, send, patience=None)
 
-    async def _tunnel(self, response: Response, tunnel: Tunnel, scope: Message, send: Send) -> None:
+    async def _tunnel(self, response: Response, tunnel: Tunnel, state: Mapping[str, Any], send: Send) -> None:
         """Join the client's connection with the other end's, until either of them, or this server, ends."""
-        take_over = (scope.get("state") or {}).get(TAKE_OVER)
+        take_over = state.get(TAKE_OVER)
         if take_over is None:
             await tunnel.close()
             answer = internal("this connection cannot be upgraded").status
@@ -193,15 +215,18 @@ def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 class _Body:
     """The body of a request. A client that waits to be told to go on, or sends a long one, may be left with it."""
 
-    def __init__(self, scope: Message, receive: Receive) -> None:
-        self._headers = _joined(scope["headers"])
+    def __init__(
+        self,
+        raw: Iterable[tuple[bytes, bytes]],
+        receive: Receive,
+        state: Mapping[str, Any],
+        deadlines: Deadlines,
+    ) -> None:
+        self.headers = _joined(raw)
         self._receive = receive
-        self._state = scope.get("state") or {}
-        self._left = length_of(self._headers)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return self._headers
+        self._state = state
+        self._deadlines = deadlines
+        self._left = length_of(self.headers)
 
     async def read(self, account: Account) -> bytes:
         """All of it. Raise 413 when it is too large, 504 when it does not come in time."""
@@ -209,8 +234,7 @@ class _Body:
         if self._left > MAX_BODY and self._left != UNKNOWN:
             raise too_large(MAX_BODY)
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                parts = await self._parts(account)
+            parts = await self._deadlines.within(BODY_SECONDS, self._parts(account))
         except TimeoutError:
             raise request_timeout() from None
         self._left = 0
@@ -249,16 +273,17 @@ def length_of(headers: Mapping[str, str]) -> int:
     return int(length) if length.isdecimal() else 0
 
 
-def _request(scope: Message, body: _Body) -> Request:
-    method, state = scope["method"].upper(), scope.get("state") or {}
+def _request(scope: Message, state: Mapping[str, Any], body: _Body) -> Request:
+    method = scope["method"].upper()
     query: list[tuple[str, str]] = []
     refusal = state.get(REFUSAL)
-    try:
-        query = parse_qsl(
-            scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=_MANY_PARAMETERS
-        )
-    except ValueError as error:
-        refusal = bad_request(f"the query cannot be read: {error}").status
+    if scope["query_string"]:
+        try:
+            query = parse_qsl(
+                scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=_MANY_PARAMETERS
+            )
+        except ValueError as error:
+            refusal = bad_request(f"the query cannot be read: {error}").status
     return Request(
         method=method,
         path=scope["path"],
@@ -276,8 +301,9 @@ def _request(scope: Message, body: _Body) -> Request:
 def _headers(response: Response, *, length: int | None) -> Headers:
     # 304 has no content: caches would take its type and length for those of the content that they have.
     headers: Headers = [] if response.code == 304 else [(b"content-type", response.content_type.encode())]
-    headers += [(name.encode(), value.encode()) for name, value in response.headers]
-    if not any(name == "cache-control" for name, _ in response.headers):
+    if response.headers:
+        headers += [(name.encode(), value.encode()) for name, value in response.headers]
+    if not response.headers or not any(name == "cache-control" for name, _ in response.headers):
         headers.append(_NO_CACHE)
     if response.warnings:
         headers += [(b"warning", warning_header(text)) for text in cut_warnings(response.warnings)]
@@ -308,11 +334,10 @@ def warning_header(text: str) -> bytes:
     return f'299 - "{line}"'.encode()
 
 
-async def _coded(response: Response, request: Request, scope: Message, slots: asyncio.Semaphore) -> Response:
+async def _coded(response: Response, request: Request, slots: asyncio.Semaphore) -> Response:
     """The response, compressed if the client accepts that and is on another machine."""
     accepted = request.headers.get("accept-encoding", "")
-    peer = (scope.get("client") or (None,))[0]
-    if not accepted or response.code == 304 or not compressing.possible(accepted, peer):
+    if response.code == 304 or not compressing.possible(accepted, request.source or None):
         return response
     # A few at a time: the whole body is in memory meanwhile.
     async with slots:
@@ -322,6 +347,14 @@ async def _coded(response: Response, request: Request, scope: Message, slots: as
         return msgspec.structs.replace(
             response, content=Raw(await compressing.compress(body)), headers=(*response.headers, *_GZIPPED)
         )
+
+
+def _write_at_once(response: Response, write: WriteAnswer) -> bool:
+    """Write a short answer with nothing special in its head. Whether that could be done."""
+    if not response.content.whole or response.headers or response.code == 304:
+        return False
+    body = response.content.encode()
+    return len(body) <= _PART and write(response.code, _headers(response, length=len(body)), body)
 
 
 async def _next_turn() -> None:

@@ -13,13 +13,24 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from httptools import HttpParserError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from drakit.apiserver.failures import head_too_large, url_too_long
-from drakit.apiserver.http.asgi import CERTIFICATE, IDENTIFIED, LAST, PATIENT, REFUSAL, TAKE_OVER, TURN
+from drakit.apiserver.http.asgi import (
+    CERTIFICATE,
+    IDENTIFIED,
+    LAST,
+    PATIENT,
+    REFUSAL,
+    TAKE_OVER,
+    TURN,
+    WRITE_ANSWER,
+    Headers,
+)
 from drakit.apiserver.http.connections import Connections
 from drakit.apiserver.http.turns import Turns
 from drakit.apiserver.requests.bodies import MAX_BODY
@@ -193,6 +204,29 @@ class Protocol(HttpToolsProtocol):
             return
         self.cycle.keep_alive = False
 
+    def write_answer(self, cycle: RequestResponseCycle, code: int, headers: Headers, body: bytes) -> bool:
+        """Write a whole answer; whether that could be done: not while the client does not read.
+
+        uvicorn does the same in two steps, and looks at each character of each header: here nothing comes from
+        outside.
+        """
+        if self.flow.write_paused or cycle.disconnected or cycle.response_started:
+            return False
+        head = [STATUS_LINE[code]]
+        for name, value in (*self.server_state.default_headers, *headers):
+            head += (name, b": ", value, b"\r\n")
+        head.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+        cycle.response_started = cycle.response_complete = True
+        if len(body) < PIECE:
+            self.transport.write(b"".join((*head, body)))
+        else:
+            self.transport.writelines((*head, body))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+        return True
+
     def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """The connection, for a protocol that is not HTTP. Whoever takes it closes it; uvicorn forgets it.
 
@@ -264,6 +298,8 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
         self._answers.begin()
         self.cycle.transport = self._answers
+        # Of this request: one that came right behind it may be parsed before it is answered.
+        self.scope["state"][WRITE_ANSWER] = partial(self.write_answer, self.cycle)
 
     def on_response_complete(self) -> None:
         if self._lingering is not None:

@@ -9,7 +9,7 @@ The word is that of upstream's structured-merge-diff.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -49,10 +49,6 @@ class Atom:
         return self.members.at(name) if self.members is not None else DEDUCED
 
     @property
-    def is_scalar(self) -> bool:
-        return self.members is None and self.items is None
-
-    @property
     def element(self) -> Atom:
         return self.items.element if self.items is not None else DEDUCED
 
@@ -75,7 +71,7 @@ class ListAtom:
 class MapAtom:
     """`fields` are known by name. `element` is the atom of any other key; None if there may be no other keys."""
 
-    __slots__ = ("_compile", "_fields", "_scalars", "atomic", "defaults", "element")
+    __slots__ = ("_compile", "_fields", "atomic", "defaults", "element")
 
     def __init__(
         self,
@@ -87,7 +83,6 @@ class MapAtom:
     ) -> None:
         self._compile = (compiler, properties)
         self._fields: Mapping[str, Atom] | None = None
-        self._scalars: frozenset[str] | None = None
         self.defaults = {name: each["default"] for name, each in properties.items() if "default" in each}
         self.element = element
         self.atomic = atomic
@@ -103,14 +98,6 @@ class MapAtom:
     def at(self, name: str) -> Atom:
         fields = self._fields if self._fields is not None else self.fields
         return fields.get(name) or self.element or DEDUCED
-
-    def inner(self, names: Iterable[str]) -> set[str]:
-        """Those names whose values may have fields of their own."""
-        if self._scalars is None:
-            self._scalars = frozenset(name for name, atom in self.fields.items() if atom.is_scalar)
-        if not self.fields and self.element is not None and self.element.is_scalar:
-            return set()
-        return set(names) - self._scalars
 
     def with_atomic(self, atomic: bool) -> MapAtom:
         compiler, properties = self._compile

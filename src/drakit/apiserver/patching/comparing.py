@@ -1,19 +1,18 @@
 """Compare objects, as field sets.
 
 In:  an atom (see `atoms`), and one or two plain values.
-Out: `compare` gives the fields added, modified and removed; `taken_by` those added or modified; `fields_of` those that
-     an applied object sets.
+Out: `compare` gives the fields that were changed and removed; `everything_in` those of an added value; `fields_of`
+     those that an applied object sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from drakit.apiserver.patching.atoms import ATOMIC, Atom, ListAtom, MapAtom
 from drakit.apiserver.patching.elements import ElementError, element_of, grouped
-from drakit.apiserver.patching.fieldsets import SELF, FieldSet, insert, render, union
+from drakit.apiserver.patching.fieldsets import SELF, FieldSet, in_order, insert, render
 
 
 class _Missing(Enum):
@@ -26,25 +25,17 @@ MISSING: Final = _Missing.MISSING
 
 _CONTAINERS = (dict, list)
 _LEAF: FieldSet = {}
+C = TypeVar("C", dict[str, Any], list[Any])
 # To this depth equal parts are passed over by one `==`. It compares all levels below: on every level of a deep object
 # that would add up to quadratic time.
 _COMPARED_WHOLE = 8
 
 
 class Comparison(NamedTuple):
-    """How a new object differs from an old one."""
+    """How a new object differs from an old one: fields that were added or modified, and fields that were removed."""
 
-    added: FieldSet
-    modified: FieldSet
+    changed: FieldSet
     removed: FieldSet
-
-    @property
-    def changed(self) -> FieldSet:
-        return union(self.added, self.modified)
-
-    def within(self, reach: Callable[[FieldSet], FieldSet]) -> Comparison:
-        """The comparison without fields that the write cannot reach."""
-        return Comparison(*(reach(fields) if fields else fields for fields in self))
 
 
 def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:
@@ -60,154 +51,113 @@ def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:
 
 def compare(atom: Atom, old: Any, new: Any) -> Comparison:
     """Every field that differs. A container that is added or removed counts as a field, with all that it holds."""
-    walker = _Comparing()
-    walker.visit(atom, old, new, ())
-    return Comparison(walker.added, walker.modified, walker.removed)
+    changed, removed = _compare(atom, old, new, 0)
+    return Comparison(changed or {}, removed or {})
 
 
-class _Comparing:
-    def __init__(self) -> None:
-        self.added: FieldSet = {}
-        self.modified: FieldSet = {}
-        self.removed: FieldSet = {}
-
-    def visit(self, atom: Atom, old: Any, new: Any, path: tuple[str, ...]) -> None:
-        if old is MISSING:
-            insert(self.added, path, everything_in(atom, new))
-            return
-        # Identity first: a write shares with the stored object what it does not change.
-        if old is new or (len(path) < _COMPARED_WHOLE and new is not MISSING and old == new):
-            return
-        members = atom.members
-        if type(old) is dict and type(new) is dict and members is not None and not members.atomic:
-            self._maps(members, old, new, path)
-            return
-        before, after = form_of(atom, old), form_of(atom, new)
-        if new is MISSING or old is None or new is None or before is after:
-            form = before if new is MISSING or new is None else after
-            self._differ(form, old, new, path)
-            return
-        # Raw JSON that was a map and is now a list, or the like: the old value is removed, the new one added.
-        self._differ(before, old, MISSING, path)
-        insert(self.added, path, everything_in(atom, new))
-
-    def _differ(self, form: MapAtom | ListAtom | None, old: Any, new: Any, path: tuple[str, ...]) -> None:
-        leaf = form is None or not (_filled(old) or _filled(new)) or _atomic(form)
-        if not leaf:
-            if isinstance(form, MapAtom):
-                self._maps(form, old, new, path)
-            elif form is not None:
-                self._lists(form, old, new, path)
-        if not path:
-            return  # the root is no field
-        if new is MISSING:
-            insert(self.removed, path)
-        elif leaf and old != new:
-            insert(self.modified, path)
-
-    def _maps(self, form: MapAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
-        one = old if isinstance(old, dict) else {}
-        two = new if isinstance(new, dict) else {}
-        for key, after in two.items():
-            before = one.get(key, MISSING)
-            # Most fields are shared with the stored object, or equal texts.
-            if before is after or (type(after) is str and before == after):
-                continue
-            self.visit(form.at(key), before, after, (*path, "f:" + key))
-        for key in one.keys() - two.keys():
-            self.visit(form.at(key), one[key], MISSING, (*path, "f:" + key))
-
-    def _lists(self, form: ListAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
-        one = grouped(form, old) if isinstance(old, list) else {}
-        two = grouped(form, new) if isinstance(new, list) else {}
-        for element in one | two:
-            before, after = one.get(element, []), two.get(element, [])
-            here = (*path, element)
-            if len(before) <= 1 and len(after) <= 1:
-                self.visit(form.element, before[0] if before else MISSING, after[0] if after else MISSING, here)
-            else:
-                self._repeated(before, after, here)
-
-    def _repeated(self, before: list[Any], after: list[Any], here: tuple[str, ...]) -> None:
-        """Elements with the same key cannot be told apart: together they are one field."""
-        if not before:
-            insert(self.added, here)
-        elif not after:
-            insert(self.removed, here)
-        elif before != after:
-            insert(self.modified, here)
+_Nodes = tuple[FieldSet | None, FieldSet | None]
+"""The nodes of a field in the sets of changed and of removed fields; None in a set that has nothing of the field."""
+_SAME: _Nodes = (None, None)
 
 
-def taken_by(atom: Atom, old: Any, new: Any, depth: int = 0) -> FieldSet | None:
-    """The fields that are added or modified, as the node of this field; None if there are none.
-
-    The same as `compare(…).changed`, but without the removed fields: a new object has no other owners to take from.
-    """
+def _compare(atom: Atom, old: Any, new: Any, depth: int) -> _Nodes:
     if old is MISSING:
-        return everything_in(atom, new)
+        return everything_in(atom, new), None
+    if new is MISSING:
+        return None, everything_in(atom, old)
+    # Identity first: a write shares with the stored object what it does not change.
     if old is new or (depth < _COMPARED_WHOLE and old == new):
-        return None
+        return _SAME
+    members = atom.members
+    if type(old) is dict and type(new) is dict and members is not None and not members.atomic:
+        return _compare_maps(members, old, new, depth)
     before, after = form_of(atom, old), form_of(atom, new)
-    # A field of several forms (int-or-string) that changes its form is new as a whole.
+    # Raw JSON that was a map and is now a list, or the like: the old value is removed, the new one added.
     if old is not None and new is not None and before is not after:
-        return everything_in(atom, new)
+        return everything_in(atom, new), everything_in(atom, old)
     form = before if new is None else after
     if form is None or not (_filled(old) or _filled(new)) or _atomic(form):
-        return {} if old != new else None
+        return (_LEAF, None) if old != new else _SAME
     if isinstance(form, MapAtom):
-        return _taken_in_map(form, old, new, depth) or None
-    return _taken_in_list(form, old, new, depth) or None
+        return _compare_maps(form, _if_a(dict, old), _if_a(dict, new), depth)
+    return _compare_lists(form, grouped(form, _if_a(list, old)), grouped(form, _if_a(list, new)), depth)
 
 
-def _taken_in_map(form: MapAtom, old: Any, new: Any, depth: int) -> FieldSet:
-    one = old if isinstance(old, dict) else {}
-    two = new if isinstance(new, dict) else {}
-    node = _added_fields(form, two, two.keys() - one.keys())
-    for key in two.keys() & one.keys():
-        before, after = one[key], two[key]
-        if before is after:
+def _if_a(kind: type[C], value: Any) -> C:
+    """The value; an empty one if it is of another kind."""
+    return value if isinstance(value, kind) else kind()
+
+
+def _compare_maps(form: MapAtom, old: dict[str, Any], new: dict[str, Any], depth: int) -> _Nodes:
+    changed: FieldSet = {}
+    removed: FieldSet = {}
+    for key, after in new.items():
+        before = old.get(key, MISSING)
+        if before is after:  # as most are: a write shares with the stored object what it does not change
             continue
-        taken = taken_by(form.at(key), before, after, depth + 1)
-        if taken is not None:
-            node["f:" + key] = taken
-    return node
+        if not isinstance(before, _CONTAINERS) and not isinstance(after, _CONTAINERS):
+            if before != after:
+                changed["f:" + key] = _LEAF
+            continue
+        node, gone = _compare(form.at(key), before, after, depth + 1)
+        if node is not None:
+            changed["f:" + key] = node
+        if gone is not None:
+            removed["f:" + key] = gone
+    for key in old.keys() - new.keys():
+        removed["f:" + key] = everything_in(form.at(key), old[key])
+    return _nodes(changed, removed)
 
 
-def _added_fields(form: MapAtom, value: dict[str, Any], keys: Collection[str]) -> FieldSet:
-    """The nodes of added fields, with all that they hold."""
-    inner = form.inner(keys)
-    node: FieldSet = {}
-    for key in keys:
-        node["f:" + key] = everything_in(form.at(key), value[key]) if key in inner else _LEAF
-    return node
-
-
-def _taken_in_list(form: ListAtom, old: Any, new: Any, depth: int) -> FieldSet:
-    one = grouped(form, old) if isinstance(old, list) else {}
-    node: FieldSet = {}
-    for element, after in (grouped(form, new) if isinstance(new, list) else {}).items():
-        before = one.get(element, [])
+def _compare_lists(form: ListAtom, old: dict[str, list[Any]], new: dict[str, list[Any]], depth: int) -> _Nodes:
+    """Elements with the same key cannot be told apart: together they are one field."""
+    changed: FieldSet = {}
+    removed: FieldSet = {}
+    for element, after in new.items():
+        before = old.get(element, [])
         if len(before) <= 1 and len(after) == 1:
-            taken = taken_by(form.element, before[0] if before else MISSING, after[0], depth + 1)
-        else:
-            taken = {} if before != after else None
-        if taken is not None:
-            node[element] = taken
-    return node
+            node, gone = _compare(form.element, before[0] if before else MISSING, after[0], depth + 1)
+            if node is not None:
+                changed[element] = node
+            if gone is not None:
+                removed[element] = gone
+        elif before != after:
+            changed[element] = _LEAF
+    for element in old.keys() - new.keys():
+        lost = old[element]
+        removed[element] = everything_in(form.element, lost[0]) if len(lost) == 1 else _LEAF
+    return _nodes(changed, removed)
+
+
+def _nodes(changed: FieldSet, removed: FieldSet) -> _Nodes:
+    """Both sets with sorted keys."""
+    if len(changed) > 1:
+        changed = {key: changed[key] for key in sorted(changed)}
+    if len(removed) > 1:
+        removed = {key: removed[key] for key in sorted(removed)}
+    return changed or None, removed or None
 
 
 def everything_in(atom: Atom, value: Any) -> FieldSet:
-    """The node of an added field, with all that it holds."""
+    """The node of an added or removed field, with all that it holds."""
     if not value:
-        return {}
+        return _LEAF
     if isinstance(value, dict) and (members := atom.members) is not None:
-        return {} if members.atomic else {SELF: {}, **_added_fields(members, value, value)}
+        if members.atomic:
+            return _LEAF
+        node: FieldSet = {SELF: _LEAF}
+        for key in sorted(value):
+            each = value[key]
+            node["f:" + key] = everything_in(members.at(key), each) if isinstance(each, _CONTAINERS) else _LEAF
+        return node
     if isinstance(value, list) and (items := atom.items) is not None and items.type != ATOMIC:
-        node: FieldSet = {SELF: {}}
-        for element, same in grouped(items, value).items():
-            node[element] = everything_in(items.element, same[0]) if len(same) == 1 else {}
-        return node if len(node) > 1 else {}
-    return {}
+        node = {SELF: _LEAF}
+        groups = grouped(items, value)
+        for element in sorted(groups):
+            same = groups[element]
+            node[element] = everything_in(items.element, same[0]) if len(same) == 1 else _LEAF
+        return node if groups else _LEAF
+    return _LEAF
 
 
 def _filled(value: Any) -> bool:
@@ -222,7 +172,7 @@ def fields_of(atom: Atom, value: Any) -> FieldSet:
     """The fields that an applied object sets: leaves, list elements, keys of maps, and empty or null values."""
     result: FieldSet = {}
     _collect(atom, value, (), result)
-    return result
+    return in_order(result)
 
 
 def _collect(atom: Atom, value: Any, path: tuple[str, ...], result: FieldSet) -> None:

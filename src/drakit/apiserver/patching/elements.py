@@ -18,7 +18,12 @@ class ElementError(ValueError):
 
 def element_of(atom: ListAtom, item: Any) -> str:
     """The path element of a list element; ElementError when it has none."""
-    return _keyed(atom, item) if atom.type == KEYED and atom.keys else _plain(item)
+    if atom.type != KEYED or not atom.keys:
+        return _plain(item)
+    # Nearly all lists have one key, and all their elements have it.
+    if len(atom.keys) == 1 and isinstance(item, dict) and (value := item.get(atom.keys[0])) is not None:
+        return key_element({atom.keys[0]: value})
+    return _keyed(atom, item)
 
 
 def _keyed(atom: ListAtom, item: Any) -> str:
@@ -26,7 +31,7 @@ def _keyed(atom: ListAtom, item: Any) -> str:
         raise ElementError("associative list with keys may not have a null element")
     if not isinstance(item, dict):
         raise ElementError("associative list with keys may not have non-map elements")
-    found = tuple((key, value) for key in atom.keys if (value := item.get(key, atom.key_default(key))) is not None)
+    found = {key: value for key in atom.keys if (value := item.get(key, atom.key_default(key))) is not None}
     if not found:
         names = "[" + " ".join(f'"{key}"' for key in atom.keys) + "]"
         raise ElementError(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from drakit.apiserver.patching.fieldsets import FieldSet, in_order, normalized, union
+from drakit.apiserver.patching.fieldsets import FieldSet, normalized, union
 
 APPLY = "Apply"
 UPDATE = "Update"
@@ -94,30 +94,27 @@ def read_owners(entries: Any, *, stored: bool = False) -> Owners:
 
 def write_owners(owners: Owners) -> list[dict[str, Any]]:
     """The entries: appliers first, older before newer."""
-    entries = [_entry(manager, owned) for manager, owned in owners.items()]
+    entries = [owned.entry or _entry(manager, owned) for manager, owned in owners.items()]
     return sorted(entries, key=_entry_order) if len(entries) > 1 else entries
 
 
 def with_entries(owners: Owners) -> Owners:
     """The same owners with their entries made: writing and later reads use these."""
-    return {manager: _with_entry(manager, owned) for manager, owned in owners.items()}
+    return {manager: owned if owned.entry else _with_entry(manager, owned) for manager, owned in owners.items()}
 
 
 def _with_entry(manager: Manager, owned: OwnedFields) -> OwnedFields:
-    if owned.entry is not None:
-        return owned
-    entry = _entry(manager, owned)
-    return OwnedFields(entry["fieldsV1"], owned.api_version, owned.time, entry)
+    return OwnedFields(owned.fields, owned.api_version, owned.time, _entry(manager, owned))
 
 
 def _entry(manager: Manager, owned: OwnedFields) -> dict[str, Any]:
-    if owned.entry is not None:
-        return owned.entry
     entry: dict[str, Any] = {"manager": manager.name} if manager.name else {}
-    entry |= {"operation": manager.operation, "apiVersion": owned.api_version}
+    entry["operation"] = manager.operation
+    entry["apiVersion"] = owned.api_version
     if owned.time:
         entry["time"] = owned.time
-    entry |= {"fieldsType": "FieldsV1", "fieldsV1": in_order(owned.fields)}
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = owned.fields
     if manager.subresource:
         entry["subresource"] = manager.subresource
     return entry

@@ -4,7 +4,8 @@ A set is a tree of dicts. A key is a path element: `f:spec` a field, `k:{"uid":"
 `v:"a"` an element of a set by its value. A field is in the set when its dict is empty or has the key `.`; the other
 keys lead to the fields below it. Working on this form saves a translation on every write.
 
-Invariant: no function but `insert` changes its arguments; sets share parts. A node has a field in it or below it.
+Invariant: no function but `insert` changes its arguments; sets share parts. A node has a field in it or below it. Keys
+are sorted, so that equal sets encode to equal bytes; only a set that `insert` builds has to be put `in_order`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def set_of(paths: Iterable[Elements]) -> FieldSet:
     result: FieldSet = {}
     for path in paths:
         insert(result, path)
-    return result
+    return in_order(result)
 
 
 def insert(target: FieldSet, path: Elements, node: FieldSet = _LEAF) -> None:
@@ -79,7 +80,7 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
     for key, node in right.items():
         mine = result.get(key)
         result[key] = node if mine is None else mine if mine is node else _unite(mine, node)
-    return result
+    return {key: result[key] for key in sorted(result)} if len(result) > len(left) else result
 
 
 def _unite(left: FieldSet, right: FieldSet) -> FieldSet:
@@ -156,7 +157,7 @@ def paths(fields: FieldSet, prefix: Elements = ()) -> Iterator[Elements]:
 
 
 def in_order(fields: FieldSet) -> FieldSet:
-    """The set with sorted keys: equal sets then encode to equal bytes."""
+    """The set with sorted keys."""
     result: FieldSet = {}
     for key in sorted(fields):
         below = fields[key]
@@ -173,7 +174,7 @@ def normalized(data: Any) -> FieldSet:
         element = key if key == SELF else _normalized_element(key)
         if element:
             result[element] = {} if element == SELF else normalized(each)
-    return result
+    return {element: result[element] for element in sorted(result)}
 
 
 def _normalized_element(text: str) -> str:
@@ -187,13 +188,13 @@ def _normalized_element(text: str) -> str:
     if text[0] == "k":
         if not isinstance(value, dict):
             raise ValueError(f"no key of a list element: {text!r}")
-        return key_element(tuple(value.items()))
+        return key_element({key: value[key] for key in sorted(value)})
     return value_element(value)
 
 
-def key_element(keys: tuple[tuple[str, Any], ...]) -> str:
-    """The element of a keyed list whose key fields have these values."""
-    return "k:" + msgspec.json.encode(dict(sorted(keys))).decode()
+def key_element(keys: dict[str, Any]) -> str:
+    """The element of a keyed list whose key fields, which are sorted, have these values."""
+    return "k:" + msgspec.json.encode(keys).decode()
 
 
 def value_element(value: Any) -> str:

@@ -18,7 +18,7 @@ import msgspec
 from drakit.api.codec.specs import SHARED_SIZE, SPECS
 from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.patching.atoms import Atom, atom_of
-from drakit.apiserver.patching.comparing import Comparison, compare, fields_of, taken_by
+from drakit.apiserver.patching.comparing import Comparison, compare, fields_of
 from drakit.apiserver.patching.entries import Manager, OwnedFields, Owners
 from drakit.apiserver.patching.fieldsets import (
     Elements,
@@ -29,6 +29,7 @@ from drakit.apiserver.patching.fieldsets import (
     union,
 )
 from drakit.apiserver.patching.merging import merge, remove, with_containers
+from drakit.apiserver.patching.reach import Reach
 
 Document = Mapping[str, Any]
 Convert = Callable[[Document, str], "Document | None"]
@@ -36,6 +37,11 @@ Convert = Callable[[Document, str], "Document | None"]
 
 _SELF = Manager("", "current-operation")
 _SPEC = "spec"
+SET_BY_SERVER = frozenset(
+    ("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+     "resourceVersion")
+)  # fmt: skip
+"""Fields of metadata that nobody owns."""
 
 
 class ApplyConflicts(Exception):
@@ -51,7 +57,7 @@ class WriteTarget(NamedTuple):
 
     api_version: str
     kind: str
-    reach: Callable[[FieldSet], FieldSet]
+    reach: Reach
     convert: Convert
 
     @property
@@ -63,18 +69,22 @@ def own_create(target: WriteTarget, new: Document, owners: Owners) -> tuple[Owne
     """The owners of a new object, and the fields that its creator owns: those that an empty object does not have."""
     if owners:
         return own_update(target, _empty(target.api_version, target.kind), new, owners)
-    # The spec apart from the rest: only specs repeat, and are worth a cache.
-    rest = dict(new)
-    rest.pop(_SPEC, None)
+    # The spec apart from the rest: only specs repeat, and are worth a cache. Without what nobody owns there is often
+    # nothing left in metadata.
+    metadata = {name: value for name, value in (new.get("metadata") or {}).items() if name not in SET_BY_SERVER}
+    rest = {**new, "metadata": metadata}
+    spec = rest.pop(_SPEC, None)
+    for name in target.reach.beside:
+        rest.pop(name, None)
     taken = _set_in(target.api_version, target.kind, rest)
-    if _SPEC in new:
-        taken = {**taken, **_set_in_spec(target.api_version, target.kind, new[_SPEC])}
-    return {}, target.reach(taken)
+    if spec is not None:
+        taken = union(taken, _set_in_spec(target.api_version, target.kind, spec))
+    return {}, target.reach.limit(taken)
 
 
 def _set_in(api_version: str, kind: str, parts: Document) -> FieldSet:
     """The fields that some parts of a new object set."""
-    return taken_by(atom_of(api_version, kind), _empty(api_version, kind), parts) or {}
+    return compare(atom_of(api_version, kind), _empty(api_version, kind), parts).changed
 
 
 def _set_in_spec(api_version: str, kind: str, spec: Any) -> FieldSet:
@@ -109,7 +119,7 @@ def own_apply(
     """The object after an apply and its owners; raise ApplyConflicts unless forced."""
     atom = target.atom
     previous = owners.get(manager)
-    fields = target.reach(fields_of(atom, applied))
+    fields = target.reach.limit(fields_of(atom, applied))
     time = previous.time if previous else None
     # The applied fields are owned before the merge, so that `_prune` does not take them for given up.
     owners = {**owners, manager: OwnedFields(fields, target.api_version, time)}
@@ -124,7 +134,7 @@ def _release(
     target: WriteTarget, live: Document, new: Document, owners: Owners, writer: Manager, *, force: bool
 ) -> tuple[Owners, Comparison]:
     """Take from every owner but the writer the fields that the write changes or removes, and can reach."""
-    changes = compare(target.atom, live, new).within(target.reach)
+    changes = _changes_in(target, target.api_version, live, new)
     if not owners:
         return {}, changes
     seen: dict[str, Comparison | None] = {target.api_version: changes}
@@ -135,7 +145,7 @@ def _release(
             result[manager] = owned
             continue
         if owned.api_version not in seen:
-            seen[owned.api_version] = _changes_in(target, live, new, owned.api_version)
+            seen[owned.api_version] = _converted_changes(target, live, new, owned.api_version)
         there = seen[owned.api_version]
         if there is None:
             continue  # its version is not served any more: as upstream, its fields are dropped
@@ -151,11 +161,22 @@ def _release(
     return {manager: owned for manager, owned in result.items() if owned.fields}, changes
 
 
-def _changes_in(target: WriteTarget, live: Document, new: Document, version: str) -> Comparison | None:
+def _converted_changes(target: WriteTarget, live: Document, new: Document, version: str) -> Comparison | None:
     before, after = target.convert(live, version), target.convert(new, version)
     if before is None or after is None:
         return None
-    return compare(atom_of(version, target.kind), before, after).within(target.reach)
+    return _changes_in(target, version, before, after)
+
+
+def _changes_in(target: WriteTarget, version: str, before: Document, after: Document) -> Comparison:
+    """How two objects of this version differ in fields that the write can reach."""
+    reach = target.reach
+    if reach.beside:
+        # The comparison passes over parts that are the same.
+        after = {name: part for name, part in after.items() if name not in reach.beside}
+        after |= {name: before[name] for name in reach.beside if name in before}
+    found = compare(atom_of(version, target.kind), before, after)
+    return found if reach.by_parts else Comparison(reach.limit(found.changed), reach.limit(found.removed))
 
 
 def _prune(target: WriteTarget, merged: Document, owners: Owners, previous: OwnedFields | None) -> Document:

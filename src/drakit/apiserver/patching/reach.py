@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 from drakit.apiserver.patching.fieldsets import ANY, FieldSet, set_of, within, without
 
@@ -50,13 +51,26 @@ _NARROW = {
 }
 
 
+class Reach(NamedTuple):
+    """The fields that a write can change. `limit` drops the others from a set.
+
+    `beside` are the parts of an object that the write does not reach at all. If `by_parts`, it reaches all the rest.
+    """
+
+    limit: Callable[[FieldSet], FieldSet]
+    beside: tuple[str, ...] = ()
+    by_parts: bool = True
+
+
 @cache
-def reach_of(kind: str, subresource: str = "") -> Callable[[FieldSet], FieldSet]:
-    """A function that drops from a set the fields that a write to this kind or subresource cannot reach."""
+def reach_of(kind: str, subresource: str = "") -> Reach:
+    """What a write to this kind or subresource can reach."""
     if (kind, subresource) in _NARROW:
         reached = set_of(_NARROW[kind, subresource])
-        return lambda fields: within(fields, reached)
+        return Reach(lambda fields: within(fields, reached), by_parts=False)
     if kind not in _BESIDE_STATUS:
-        return lambda fields: fields
-    unreached = set_of(_BESIDE_STATUS[kind] if subresource == "status" else _STATUS)
-    return lambda fields: without(fields, unreached)
+        return Reach(lambda fields: fields)
+    paths = _BESIDE_STATUS[kind] if subresource == "status" else _STATUS
+    unreached = set_of(paths)
+    parts = tuple(path[0].removeprefix("f:") for path in paths if len(path) == 1)
+    return Reach(lambda fields: without(fields, unreached), parts, by_parts=len(parts) == len(paths))

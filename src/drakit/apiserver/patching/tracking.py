@@ -11,7 +11,7 @@ apply: then all its fields belong to `before-first-apply`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Any
 
 from drakit.api.registry import find_kind
@@ -27,8 +27,9 @@ from drakit.apiserver.patching.entries import (
     updater,
     write_owners,
 )
-from drakit.apiserver.patching.fieldsets import SELF, Elements, FieldSet, difference, has, render, set_of, union
+from drakit.apiserver.patching.fieldsets import Elements, FieldSet, difference, has, render, set_of, union
 from drakit.apiserver.patching.ownership import (
+    SET_BY_SERVER,
     ApplyConflicts,
     Convert,
     Document,
@@ -45,16 +46,10 @@ MAX_NAME = 128
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE = "before-first-apply"
 _KUBECTL = "kubectl"
-_NEVER_OWNED_META = frozenset({SELF}) | frozenset(
-    f"f:{name}"
-    for name in (
-        "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
-        "resourceVersion",
-    )
-)  # fmt: skip
 _NEVER_OWNED = set_of(
-    [("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", name) for name in _NEVER_OWNED_META - {SELF})]
+    [("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SET_BY_SERVER)]
 )
+_NEVER_OWNED_META = _NEVER_OWNED["f:metadata"]
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
@@ -94,13 +89,16 @@ class FieldTracker:
 
         `new` is decoded and defaulted, not yet admitted. managedFields in it are believed.
         """
-        owners = self._owners_for_update(live, known, new)
+        sent = _managed(new)
+        stored = _managed(live) if live is not None else None
+        # A subresource does not reach managedFields.
+        owners = known if sent is stored or self._subresource else _sent_owners(sent, stored, known)
         if not owners and live is not None:
             return owners  # never tracked, or reset by a client: stays so until the first apply
         try:
             if live is None:
-                remaining, taken = own_create(self._target, _without_managed(new), owners)
-            elif _managed(live) is _managed(new):  # then the comparison passes over it
+                remaining, taken = own_create(self._target, _without_managed(new) if owners else new, owners)
+            elif sent is stored:  # then the comparison passes over it
                 remaining, taken = own_update(self._target, live, new, owners)
             else:
                 remaining, taken = own_update(self._target, _without_managed(live), _without_managed(new), owners)
@@ -118,18 +116,6 @@ class FieldTracker:
         before = remaining.get(me)
         fields = union(before.fields, taken) if before else taken
         return cap_updaters({**remaining, me: OwnedFields(fields, version, now)})
-
-    def _owners_for_update(self, live: Document | None, known: Owners, new: Document) -> Owners:
-        """The owners to start from: those that the client sent on the object itself, else the known ones."""
-        entries = None if self._subresource else _managed(new)
-        if entries is None or (live is not None and entries == _managed(live)):
-            return known
-        if is_reset(entries):
-            return {}
-        try:
-            return read_owners(entries) or known
-        except ValueError:
-            return known
 
     def apply(
         self, live: Document | None, applied: Document, *, manager: str, now: str, force: bool = False
@@ -214,21 +200,32 @@ class FieldTracker:
 
 def _without_server_set(fields: FieldSet) -> FieldSet:
     """Drop fields that nobody owns. They are only at the top and right below metadata: no need for `difference`."""
-    rest = _but(fields, _NEVER_OWNED.keys())
-    if metadata := fields.get("f:metadata"):
-        below = _but(metadata, _NEVER_OWNED_META)
-        if below:
-            rest["f:metadata"] = below
+    rest: FieldSet = {}
+    for name, node in fields.items():
+        if name == "f:metadata":
+            below = {key: each for key, each in node.items() if key not in _NEVER_OWNED_META}
+            if below:
+                rest[name] = below
+        elif name not in _NEVER_OWNED:
+            rest[name] = node
     return rest
-
-
-def _but(fields: FieldSet, names: Set[str]) -> FieldSet:
-    return {name: fields[name] for name in fields.keys() - names} if fields.keys() & names else dict(fields)
 
 
 def _managed(document: Document) -> Any:
     metadata = document.get("metadata")
     return metadata.get("managedFields") if isinstance(metadata, dict) else None
+
+
+def _sent_owners(sent: Any, stored: Any, known: Owners) -> Owners:
+    """The owners to start from: those that the client sent, if it sent other ones than are stored."""
+    if sent is None or sent == stored:
+        return known
+    if is_reset(sent):
+        return {}
+    try:
+        return read_owners(sent) or known
+    except ValueError:
+        return known
 
 
 def _owners_of(live: Document | None, *, strict: bool = False) -> Owners:

@@ -15,15 +15,27 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from drakit.api.codec.documents import Decoded, Object, decode_plain, parse_documents, read_text, sharing, to_wire
+from drakit.api.codec.documents import (
+    Decoded,
+    Object,
+    build_document,
+    decode_plain,
+    has_nulls,
+    parse_documents,
+    read_plain,
+    read_text,
+    sharing,
+    to_wire,
+)
 from drakit.api.codec.protobuf import CONTENT_TYPE as PROTOBUF
 from drakit.api.codec.protobuf import decode_protobuf
 from drakit.api.codec.specs import SPECS
 from drakit.api.exchange import Request
-from drakit.api.objects.plain import Plain, to_plain
+from drakit.api.objects.plain import Plain, from_plain, to_plain
 from drakit.api.registry import Kind, find_kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.api.text.problems import Malformed
+from drakit.api.versions.coredefaults import default_document
 from drakit.api.versions.defaults import set_defaults
 from drakit.api.versions.neighbourdefaults import LABELLED_BY_TEMPLATE
 from drakit.apiserver.failures import ApiError, bad_request, too_large, too_many_elements, unknown_body_format
@@ -55,11 +67,8 @@ class Incoming(msgspec.Struct, frozen=True):
 
     document: Plain
     completed: Plain
-    decoded: Decoded
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.decoded.warnings
+    warnings: tuple[str, ...] = ()
+    """About unknown and duplicate fields."""
 
 
 def media_type(request: Request) -> str:
@@ -225,23 +234,63 @@ def incoming(
     if text and (spec := SPECS.find(kind, text)) is not None:
         known = {"spec": spec}
         document = {**document, **known}
-    has_known_spec = known.get("spec") is not None and document.get("spec") is known["spec"]
-    if not text and has_known_spec and isinstance(sent, Model) and version == kind.internal:
-        decoded = Decoded(kind, version, sent, data=document)
-    else:
-        try:
-            decoded = decode_plain(document, strict=strict, known=known)
-        except DecodeError as error:
-            raise _unhandled(kind, document, str(error)) from None
-    is_complete = has_known_spec and _is_known(document, known) and (kind.group, kind.kind) not in LABELLED_BY_TEMPLATE
-    needs_defaults = not is_complete
-    finished = set_defaults(decoded.object, now, has_spec_defaults=has_known_spec) if needs_defaults else decoded.object
-    wire = _wire(decoded, finished, known)
+    struct: Model | None = None
+    if isinstance(sent, Model) and kind.fully_typed and version == kind.internal and _has_known_spec(document, known):
+        # What was sent as a new spec has no defaults yet.
+        struct = SPECS.with_struct(sent, known["spec"]) if text else sent
+    try:
+        if struct is not None:
+            wire, warnings = _complete_struct(kind, struct, document, known, now), ()
+        elif kind.fully_typed:
+            wire, warnings = _read_struct(document, known, now, strict=strict)
+        else:
+            wire, warnings = _read_document(document, known, strict=strict)
+    except DecodeError as error:
+        raise _unhandled(kind, document, str(error)) from None
     # A spec with unknown fields must be decoded again, so that its warnings are given again.
-    if text and not decoded.problems and type(wire.get("spec")) is dict:
+    if text and not known and not warnings and type(wire.get("spec")) is dict:
         wire["spec"] = SPECS.share(kind, text, wire["spec"])
     completed = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
-    return Incoming({**completed, "metadata": dict(completed.get("metadata") or {})}, completed, decoded)
+    return Incoming({**completed, "metadata": dict(completed.get("metadata") or {})}, completed, warnings)
+
+
+def _complete_struct(kind: Kind, sent: Model, document: Plain, known: Mapping[str, Any], now: datetime) -> Plain:
+    """A struct of this process as plain data, with defaults. Its types are right, so it is not read.
+
+    `document` is the same as plain data.
+    """
+    finished = sent if _is_known(document, known) else set_defaults(sent, now, has_spec_defaults=True)
+    if finished is not sent:
+        return to_wire(finished)
+    # A struct is written as its shape completes it, but for nulls.
+    if not has_nulls(sent):
+        return document
+    wire: Plain = shape_of(kind.internal_version, kind.kind).complete(document, known)
+    return wire
+
+
+def _read_struct(
+    document: Plain, known: Mapping[str, Any], now: datetime, *, strict: bool
+) -> tuple[Plain, tuple[str, ...]]:
+    """An object of a kind that is modelled as a whole, with defaults, in the form of the wire; and its warnings."""
+    decoded = decode_plain(document, strict=strict, known=known)
+    finished = decoded.object
+    if not _is_known(document, known):
+        finished = set_defaults(finished, now, has_spec_defaults=_has_known_spec(document, known))
+    return _wire(decoded, finished, known), decoded.warnings
+
+
+def _read_document(document: Plain, known: Mapping[str, Any], *, strict: bool) -> tuple[Plain, tuple[str, ...]]:
+    """The same for a kind that is modelled in part. Its view is not made here: admission still changes the object."""
+    kind, version, data, problems = read_plain(document, strict=strict, known=known)
+    read = build_document(kind, version, data, known)
+    # Two fields are raw JSON for the schema and objects for the view. Otherwise what fits the one fits the other.
+    entries = (read.get("metadata") or _NOTHING).get("managedFields")
+    if "data" in read or (entries and entries is not (known.get("metadata") or _NOTHING).get("managedFields")):
+        from_plain(kind.model, read)
+    is_complete = _is_known(document, known) and (kind.group, kind.kind) not in LABELLED_BY_TEMPLATE
+    finished = read if is_complete else default_document(read, has_spec_defaults=_has_known_spec(document, known))
+    return dict(finished), tuple(map(str, problems))
 
 
 def _sent_spec(document: Plain) -> bytes:
@@ -250,15 +299,21 @@ def _sent_spec(document: Plain) -> bytes:
     return SPECS.json_if_any(spec) if type(spec) is dict else b""
 
 
+def _has_known_spec(document: Plain, known: Mapping[str, Any]) -> bool:
+    return known.get("spec") is not None and document.get("spec") is known["spec"]
+
+
 def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:
     """Whether every part but metadata comes from `known`, and so has its defaults."""
-    return bool(known) and all(part is known.get(name) for name, part in document.items() if name not in _HEAD)
+    if not _has_known_spec(document, known):
+        return False
+    return all(part is known.get(name) for name, part in document.items() if name not in _HEAD)
 
 
 def _wire(decoded: Decoded, complete: Object, known: Mapping[str, Any]) -> Plain:
     """The object in the form of the wire, with defaults. If defaults changed nothing, known parts are passed over."""
     kind = decoded.kind
-    if not known or complete is not decoded.object or not kind.fully_typed or decoded.version != kind.internal:
+    if not known or complete is not decoded.object or decoded.version != kind.internal:
         return to_wire(complete)
     wire: Plain = shape_of(kind.internal_version, kind.kind).complete(decoded.data, known)
     return wire

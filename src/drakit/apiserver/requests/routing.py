@@ -158,9 +158,17 @@ class Routes:
 
     def __init__(self, served: Mapping[str, Mapping[str, Kind]]) -> None:
         self.served = served
+        self._known: set[tuple[str, str, str]] = set()
 
     def knows(self, info: RequestInfo) -> bool:
         """Whether a path names a served kind, and a subresource that it has."""
+        place = (info.group_version, info.resource, info.subresource)
+        # Of unknown paths there is no end: they are looked up each time.
+        if place not in self._known and self._serves(info):
+            self._known.add(place)
+        return place in self._known
+
+    def _serves(self, info: RequestInfo) -> bool:
         kind = self.served.get(info.group_version, {}).get(info.resource)
         return kind is not None and (not info.subresource or kind.subresource(info.subresource) is not None)
 

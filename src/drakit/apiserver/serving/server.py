@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Self
 
@@ -25,7 +25,7 @@ from drakit.apiserver.auth import authorization
 from drakit.apiserver.auth.audit import AuditLog, Trail
 from drakit.apiserver.auth.authentication import ANONYMOUS, Authentication
 from drakit.apiserver.auth.authorization import Attributes, Decision
-from drakit.apiserver.auth.impersonation import impersonate
+from drakit.apiserver.auth.impersonation import asks_for_another, impersonate
 from drakit.apiserver.failures import (
     ApiError,
     Disconnected,
@@ -158,7 +158,11 @@ class Server:
                 raise ApiError(request.refusal)
             info = routing.parse(request)
             # The path is parsed before the user is known: audit and metrics name it, also if authentication fails.
-            user = await self._user(request, trail)
+            user = trail.user = self._authentication.authenticate(request)
+            if request.identified is not None and user is not ANONYMOUS:
+                request.identified(user.name)
+            if asks_for_another(request.headers):
+                user = trail.acting_as = await impersonate(self.context.authorizer, user, request.headers)
             if self._audit is not None:
                 self._audit.begin(request, info, trail)
             response = await self._bounded(request, info, user, warnings, trail)
@@ -188,15 +192,6 @@ class Server:
         if self._audit is not None:
             self._audit.note(request, info, trail, code, clock.now(), content)
 
-    async def _user(self, request: Request, trail: Trail) -> User:
-        """The user of a request: who sent it, or whom the sender may impersonate."""
-        trail.user = self._authentication.authenticate(request)
-        if request.identified is not None and trail.user is not ANONYMOUS:
-            request.identified(trail.user.name)
-        user = await impersonate(self.context.authorizer, trail.user, request.headers)
-        trail.acting_as = user if user is not trail.user else None
-        return user
-
     async def _bounded(
         self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
     ) -> Response:
@@ -207,10 +202,12 @@ class Server:
             return await self._authorized(request, info, user, warnings, trail)
         lane = self._shares.lane(user, reading=info.verb in _READING)
         try:
-            await lane.enter(user.name)
+            turn = lane.enter(user.name)
         except ApiError:
             self._metrics.rejected()
             raise
+        if turn is not None:
+            await lane.wait(user.name, turn)
         try:
             return await self._authorized(request, info, user, warnings, trail)
         finally:
@@ -234,14 +231,16 @@ class Server:
             warnings.append(told)
         if request.read_body is None:
             call = ApiCall(_with_body(request), target, user, warnings, trail.annotations)
-            return await self._handled(call, reading=info.verb in _READING)
+            return await self._handled(call)
         return await self._with_read_body(request, request.read_body, target, user, warnings, trail)
 
-    async def _handled(self, call: ApiCall, *, reading: bool) -> Response:
-        """The answer of the resource. A read that a shared store cannot verify just now is answered, and marked."""
-        if not self.context.objects.store.shared:
-            return await self._resources.handle(call)
-        with request_reads(accept_unverified=reading) as reads:
+    def _handled(self, call: ApiCall) -> Awaitable[Response]:
+        """The answer of the resource."""
+        return self._marked(call) if self.context.objects.store.shared else self._resources.handle(call)
+
+    async def _marked(self, call: ApiCall) -> Response:
+        """The same; a read that a shared store cannot verify just now is answered, and marked."""
+        with request_reads(accept_unverified=call.target.verb in _READING) as reads:
             try:
                 response = await self._resources.handle(call)
             except ApiError as error:
@@ -263,7 +262,7 @@ class Server:
         try:
             trail.body = await read(account)
             sent = msgspec.structs.replace(request, body=trail.body, read_body=None)
-            return await self._handled(ApiCall(sent, target, user, warnings, trail.annotations), reading=False)
+            return await self._handled(ApiCall(sent, target, user, warnings, trail.annotations))
         finally:
             # Also what was read of a body that turned out to be too large.
             bodies.give_back(user.name, taken)

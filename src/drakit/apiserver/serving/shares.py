@@ -61,29 +61,37 @@ class Lane:
         self._turns = Turns(_PASSED_TOGETHER)
         self.count = 0
 
-    async def enter(self, name: str) -> None:
-        """Wait for the user's turn. Raise 429 when too many of its requests wait already, or too many of all."""
-        flow = self._flows.get(name) or self._flows.setdefault(name, _Flow())
+    def enter(self, name: str) -> asyncio.Future[None] | None:
+        """Take the user's turn; what comes back, if anything, is what to `wait` for.
+
+        Raise 429 when too many of its requests wait already, or too many of all.
+        """
+        flow = self._flows.get(name) or _Flow()
         if self.count >= self._total or flow.count >= self._per_flow:
-            self._forget(name, flow)
             raise too_many_requests()
+        self._flows[name] = flow
         self.count += 1
         flow.count += 1
         if flow.running < self._per_user:
             flow.running += 1
-            return
+            return None
         turn = asyncio.get_running_loop().create_future()
         if flow.waiting is None:
             flow.waiting = deque()
-        waiting = flow.waiting
-        waiting.append(turn)
+        flow.waiting.append(turn)
+        return turn
+
+    async def wait(self, name: str, turn: asyncio.Future[None]) -> None:
+        """Wait for a turn that did not come at once."""
+        flow = self._flows[name]
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._pass_on(name, flow)  # the turn came, and nobody takes it
-            elif turn in waiting:  # not if somebody left between the cancellation and now, and passed over this turn
-                waiting.remove(turn)
+            # Not if somebody left between the cancellation and now, and passed over this turn.
+            elif flow.waiting and turn in flow.waiting:
+                flow.waiting.remove(turn)
             self._uncount(name, flow)
             raise
 
@@ -110,11 +118,8 @@ class Lane:
     def _uncount(self, name: str, flow: _Flow) -> None:
         self.count -= 1
         flow.count -= 1
-        self._forget(name, flow)
-
-    def _forget(self, name: str, flow: _Flow) -> None:
         if not flow.count:
-            self._flows.pop(name, None)
+            del self._flows[name]
 
 
 class BodyBudget:

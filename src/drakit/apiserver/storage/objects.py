@@ -217,15 +217,21 @@ class StoredObject:
 
     def passing_body(self, version: str) -> bytes:
         """The same, not kept if it is long: a reader that is slow would hold a copy of every object of its list."""
-        if version in self._bodies or len(self._value) < _KEPT_BODY or version != self.kind.internal:
+        made = self._bodies.get(version)
+        if made is not None:
+            return made
+        if len(self._value) < _KEPT_BODY or version != self.kind.internal:
             return self.body(version)
         return self._spliced()
 
     def body_size(self, version: str) -> int:
         """Bytes of the body, without making it if it is long."""
+        made = self._bodies.get(version)
+        if made is not None:  # first: lists ask this of every object, twice
+            return len(made)
         head = head_of(self.kind, self.kind.internal) + _METADATA
-        made = version in self._bodies or len(self._value) < _KEPT_BODY or version != self.kind.internal
-        if made or not self._value.startswith(head) or not self.revision:
+        kept = len(self._value) < _KEPT_BODY or version != self.kind.internal
+        if kept or not self._value.startswith(head) or not self.revision:
             return len(self.passing_body(version))
         return len(b'%b"resourceVersion":"%d",' % (_METADATA, self.revision)) + len(self._value) - len(head)
 

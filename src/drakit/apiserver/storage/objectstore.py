@@ -43,7 +43,8 @@ def prefix_of(kind: Kind, namespace: str = "") -> str:
 
 
 def key_of(kind: Kind, namespace: str, name: str) -> str:
-    return prefix_of(kind, namespace if kind.namespaced else "") + name
+    place = f"/registry/{kind.group or 'core'}/{kind.plural}/"
+    return f"{place}{namespace}/{name}" if namespace and kind.namespaced else place + name
 
 
 def not_found(kind: Kind, name: str) -> ApiError:
@@ -258,23 +259,20 @@ class ObjectStore:
         return oldest.at <= self.store.compacted
 
     def _remember(self, stored: StoredObject) -> StoredObject:
-        self._cache[stored.revision] = stored
-        self._cool(stored.revision)
+        now, warm, cache = self._clock.monotonic(), self._warm, self._cache
+        cache[stored.revision] = stored
+        warm.append((now, stored.revision))
+        # Objects that nobody has written for a while become slim.
+        while now - warm[0][0] > WARM_SECONDS:
+            old = cache.get(warm.popleft()[1])
+            if old is not None:
+                old.slim()
         if stored.size >= LONG:
             self._remember_long(stored)
         # Insertion order, not use: revisions grow, so the first is the oldest, and a hit costs no bookkeeping.
-        if len(self._cache) > self._cached:
-            self._forget(next(iter(self._cache)))
+        if len(cache) > self._cached:
+            self._forget(next(iter(cache)))
         return stored
-
-    def _cool(self, revision: int) -> None:
-        """Note a new revision, and let objects that nobody has written for a while become slim."""
-        now, warm = self._clock.monotonic(), self._warm
-        warm.append((now, revision))
-        while now - warm[0][0] > WARM_SECONDS:
-            old = self._cache.get(warm.popleft()[1])
-            if old is not None:
-                old.slim()
 
     def _remember_long(self, stored: StoredObject) -> None:
         self._long[stored.revision] = stored.size

@@ -75,11 +75,9 @@ class KindStrategy:
 
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
         """Prepare an update of the status: all else keeps its old value."""
-        for name in sorted((new.keys() | old.keys()) - _BESIDE_STATUS):
-            restore(new, old, name)
+        restore(new, old, *sorted((new.keys() | old.keys()) - _BESIDE_STATUS))
         if not self.status_metadata:
-            for name in _STATUS_META:
-                restore(new["metadata"], old["metadata"], name)
+            restore(new["metadata"], old["metadata"], *_STATUS_META)
 
     def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:  # noqa: ARG002
         """Warnings about an object that is accepted."""
@@ -101,12 +99,13 @@ class KindStrategy:
         return found
 
 
-def restore(new: Plain, old: Mapping[str, Any], name: str) -> None:
-    """Give a field its old value, or remove it if it had none."""
-    if name in old:
-        new[name] = old[name]
-    else:
-        new.pop(name, None)
+def restore(new: Plain, old: Mapping[str, Any], *names: str) -> None:
+    """Give fields their old value, or remove those that had none."""
+    for name in names:
+        if name in old:
+            new[name] = old[name]
+        else:
+            new.pop(name, None)
 
 
 def text_at(document: Mapping[str, Any], path: tuple[str, ...]) -> str:

@@ -56,8 +56,7 @@ class PodStrategy(KindStrategy):
 
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
         super().prepare_status(new, old)
-        for name in ("ownerReferences", "generation", "deletionTimestamp"):
-            restore(new["metadata"], old["metadata"], name)
+        restore(new["metadata"], old["metadata"], "ownerReferences", "generation", "deletionTimestamp")
         status, before = new.setdefault("status", {}), old.get("status", {})
         if not status.get("qosClass") and before.get("qosClass"):
             new["status"] = {**status, "qosClass": before["qosClass"]}
@@ -83,8 +82,7 @@ class PodStrategy(KindStrategy):
 def _set_back(new: Plain, old: Mapping[str, Any]) -> None:
     """Give all but managedFields and resourceVersion its old value. The spec is a copy that may be changed."""
     metadata = {**old["metadata"]}
-    for name in ("managedFields", "resourceVersion"):
-        restore(metadata, new["metadata"], name)
+    restore(metadata, new["metadata"], "managedFields", "resourceVersion")
     new.clear()
     new.update({**old, "metadata": metadata, "spec": dict(old["spec"])})
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from os import urandom
 from random import Random
 from typing import Any, TypeVar
@@ -45,11 +45,6 @@ def random_uid() -> str:
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
-@lru_cache(maxsize=16)
-def _format_second(second: datetime) -> str:
-    return format_time(second)
-
-
 @dataclass(slots=True)
 class ServerContext:
     """The parts of a server that handlers use."""
@@ -65,6 +60,9 @@ class ServerContext:
     worker: Worker | None = None
     """Where large objects are worked on, beside the loop; None: nowhere else."""
     watches_per_user: int = 1000
+    _second: datetime | None = None
+    _timestamp: str = ""
+    """That second as objects have it."""
 
     def watches_of(self, user: User) -> int:
         """How many watches a user may have. Each event wakes all that watch the same: 50 µs for each of them."""
@@ -89,7 +87,10 @@ class ServerContext:
 
     def timestamp(self) -> str:
         """The current time as objects have it: in whole seconds."""
-        return _format_second(self.clock.now().replace(microsecond=0))
+        second = self.clock.now().replace(microsecond=0)
+        if second != self._second:  # formatted once a second
+            self._second, self._timestamp = second, format_time(second)
+        return self._timestamp
 
 
 class ApiCall:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from drakit.api.codec.protobuf import has_message
-from drakit.api.exchange import Response
+from drakit.api.exchange import JSON, Response
 from drakit.apiserver.admission.chain import CREATE
 from drakit.apiserver.auth.tokens import requests as tokenrequests
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens
@@ -89,16 +89,17 @@ class Resources:
         protobuf = has_message(call.target.group_version, call.kind.kind)
         wanted = negotiate(call.request.headers.get("accept", ""), protobuf=protobuf)
         presenter = Presenter(call, wanted, self._context)
-        return await presenter.finished(await self._handled(call, presenter))
+        response = await self._handler(call)(call, presenter)
+        return response if response.content_type == JSON else await presenter.finished(response)
 
-    async def _handled(self, call: ApiCall, presenter: Presenter) -> Response:
+    def _handler(self, call: ApiCall) -> VerbHandler:
         if call.kind.kind in REVIEWS:
-            return await self._review(call, presenter)
+            return self._review
         # A subresource that is written like its object (`status`, `resize`) has no handler of its own.
         handler = self._subresources.get(call.subresource) or self._verbs.get(call.target.verb)
         if handler is None:
             raise method_not_allowed()
-        return await handler(call, presenter)
+        return handler
 
     async def _get(self, call: ApiCall, presenter: Presenter) -> Response:
         if call.kind is COMPONENT_STATUS:

@@ -50,13 +50,15 @@ _CONTINUE_TOO_OLD = (
 class ListContent(ManyObjects, Parted):
     """A list as the content of a response."""
 
-    __slots__ = ("kind", "metadata", "objects", "version")
+    __slots__ = ("_size", "kind", "metadata", "objects", "version")
 
     def __init__(self, kind: Kind, version: str, objects: Sequence[StoredObject], metadata: ListMeta) -> None:
         self.kind = kind
         self.version = version
         self.objects = objects
         self.metadata = metadata
+        self._size: int | None = None
+        """Bytes of the objects, once they were counted."""
 
     @property
     def items(self) -> Sequence[OneObject]:
@@ -70,10 +72,15 @@ class ListContent(ManyObjects, Parted):
         )
 
     def parts(self) -> tuple[int, Iterator[bytes]]:
-        head, version = self._head(), self.version
+        head = self._head()
         # Each object has a brace at its start, and a comma before it unless it is the first.
-        size = sum(stored.body_size(version) for stored in self.objects) + max(2 * len(self.objects) - 1, 0)
+        size = self._size if self._size is not None else self._count(self.objects)
+        size += max(2 * len(self.objects) - 1, 0)
         return len(head) + len(_ITEMS) + size + len(_END), self._parts(head)
+
+    def _count(self, objects: Sequence[StoredObject]) -> int:
+        """Bytes of objects. The JSON of short ones is made."""
+        return sum([stored.body_size(self.version) for stored in objects])
 
     def _head(self) -> bytes:
         start = {"kind": self.kind.list_kind, "apiVersion": self.kind.group_version(self.version)}
@@ -97,11 +104,12 @@ class ListContent(ManyObjects, Parted):
 
     async def make_bodies(self) -> None:
         """Make the JSON of short objects, each once in its life, and let other requests in between."""
+        size = 0
         for start in range(0, len(self.objects), _MADE_TOGETHER):
             if start:
                 await asyncio.sleep(0)
-            for stored in self.objects[start : start + _MADE_TOGETHER]:
-                stored.body_size(self.version)
+            size += self._count(self.objects[start : start + _MADE_TOGETHER])
+        self._size = size
 
     async def make_messages(self) -> None:
         """Make the messages of the objects, each once in its life, and let other requests in between."""

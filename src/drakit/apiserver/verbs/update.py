@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api.objects.plain import Plain
-from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import WriteOptions, write_options
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
@@ -18,7 +17,7 @@ from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.write import (
     check_place,
     check_revision,
-    read_object,
+    read_sent,
     repeat_on_conflict,
     write_new,
     write_over,
@@ -30,10 +29,8 @@ async def update(context: ServerContext, call: ApiCall) -> tuple[StoredObject, b
     options = write_options(call.request, "UpdateOptions")
     # Before the body is decoded: parts that the client did not change are found by comparing with the stored object.
     old = await context.objects.find(call.kind, call.namespace, call.name)
-    known = old.document_in(call.version) if old is not None else {}
     call.old_size = old.size if old is not None else 0
-    sent = await context.beside(call.size, read_body, call.request, old)
-    document = (await context.beside(call.size, read_object, context, call, sent, options, known)).document
+    sent, document = await context.beside(call.size, read_sent, context, call, options, old)
     check_place(call, document)
     try:
         return await _write(context, call, old, document, options, sent=sent)

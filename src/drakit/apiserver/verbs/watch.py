@@ -238,11 +238,13 @@ class ObjectStream(EventStream):
             return None
         selection, objects = self._selection, self._objects
         # Whether it matched before decides between ADDED and MODIFIED, and whether its end is an event at all.
-        before = event.previous is not None and selection.matches(objects.from_record(self.kind, event.previous))
+        before = event.previous is not None and (
+            selection.everything or selection.matches(objects.from_record(self.kind, event.previous))
+        )
         if event.record is None:
             return (DELETED, objects.from_deletion(self.kind, event)) if before else None
         stored = objects.from_record(self.kind, event.record)
-        if selection.matches(stored):
+        if selection.everything or selection.matches(stored):
             return (MODIFIED if before else ADDED), stored
         return (DELETED, self._left(event)) if before else None
 

@@ -28,7 +28,7 @@ from drakit.apiserver.admission import rules
 from drakit.apiserver.admission.chain import CREATE, UPDATE, ObjectChange, WriteGuard
 from drakit.apiserver.auth.authorization import require
 from drakit.apiserver.failures import ApiError, bad_request
-from drakit.apiserver.requests.bodies import Incoming, has_spaced_parameters, incoming, overlong_parameters
+from drakit.apiserver.requests.bodies import has_spaced_parameters, incoming, overlong_parameters, read_body
 from drakit.apiserver.requests.options import WriteOptions, parse_revision
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, KeyExists, conflict
@@ -63,10 +63,14 @@ async def repeat_on_conflict(kind: Kind, name: str, write_once: Callable[[], Awa
     raise conflict(kind, name)
 
 
-def read_object(
-    context: ServerContext, call: ApiCall, sent: Any, options: WriteOptions, known: Mapping[str, Any] = _NOTHING
-) -> Incoming:
-    """The object in a body, with warnings about unknown fields; `known` as for `incoming`."""
+def read_sent(
+    context: ServerContext, call: ApiCall, options: WriteOptions, old: StoredObject | None = None
+) -> tuple[Any, Plain]:
+    """The body of a request, and the object in it; the client is warned about unknown fields.
+
+    Parts that the object shares with the stored one are passed over.
+    """
+    sent = read_body(call.request, old)
     if sent is None:
         raise bad_request("the body of the request is empty: expected an object")
     # Strict refuses unknown and duplicate fields here. Warn lets them pass, and the client is told below.
@@ -77,14 +81,14 @@ def read_object(
         sent,
         context.now(),
         strict=strict,
-        known=known,
+        known=old.document_in(call.version) if old is not None else _NOTHING,
         sent=call.request.document,
     )
     call.completed = found.completed
     if options.validation == "Warn":
         call.warnings.extend(found.warnings)
     call.spaced_parameters = call.strategy.opaque and has_spaced_parameters(call.request, found.document)
-    return found
+    return sent, found.document
 
 
 def check_place(call: ApiCall, document: Plain) -> None:
@@ -153,48 +157,39 @@ async def write_new(
 async def _write_new_once(
     context: ServerContext, call: ApiCall, new: Plain, options: WriteOptions, *, sent: Any, applied: bool
 ) -> StoredObject:
-    metadata, now = new["metadata"], context.timestamp()
+    metadata, now, size = new["metadata"], context.timestamp(), call.size
     for name in _NOT_ON_CREATE:
         metadata.pop(name, None)
     # Each attempt is another object, with a uid of its own.
     metadata.update(uid=context.new_uid(), creationTimestamp=now)
     drop_sent_duplicates(call, metadata)
     if not applied:  # an apply has tracked its fields already
-        await context.beside(call.size, track, call, None, new, manager_of(call.request, options), now)
+        await context.beside(size, track, call, None, new, manager_of(call.request, options), now)
     change = call.change(CREATE, metadata.get("name", ""), new=new, old=None, dry_run=options.dry_run, sent=sent)
     await context.admission.admit(change)
     drop_admitted_duplicates(call, change.document["metadata"])
     # After admission: no plugin can set what only the server sets.
-    await context.beside(call.size, _prepare_new, call, new)
-    await context.beside(call.size, context.rules.drop_disabled, change)
-    await rules.require(context.rules, change)
-    _check_sent_parameters(call, change.name)
-    await _require_create(context, call)
+    await context.beside(size, _prepare_new, context, call, change)
+    # The limit of opaque parameters counts their text as it was sent. The rules see them without spaces.
+    if errors := await context.rules.check(change) or overlong_parameters(call.request, call.kind.kind):
+        raise rules.refusal(change, errors)
+    if call.target.verb != CREATE_VERB:
+        # A PATCH or PUT that creates needs the right to create as well. A POST was authorized by that right.
+        await require(context.authorizer, call.attributes(CREATE_VERB))
     await context.admission.validate(change)
     call.warnings.extend(call.strategy.warnings(new, None))
     return await _store_new(context, call, change, new)
 
 
-async def _require_create(context: ServerContext, call: ApiCall) -> None:
-    """A PATCH or PUT that creates needs the right to create as well; a POST was authorized by that right."""
-    if call.target.verb != CREATE_VERB:
-        await require(context.authorizer, call.attributes(CREATE_VERB))
-
-
-def _check_sent_parameters(call: ApiCall, name: str) -> None:
-    """The limit of opaque parameters counts their text as it was sent. The rules see them without spaces."""
-    if errors := overlong_parameters(call.request, call.kind.kind):
-        raise ApiError(status.invalid(call.kind.kind, call.kind.group, name, errors))
-
-
-def _prepare_new(call: ApiCall, new: Plain) -> None:
-    call.strategy.prepare_create(new)
-    user = call.user
-    call.strategy.set_requester(new, user.name, user.uid, user.groups, user.extra)
+def _prepare_new(context: ServerContext, call: ApiCall, change: ObjectChange) -> None:
+    strategy, new, user = call.strategy, change.document, call.user
+    strategy.prepare_create(new)
+    strategy.set_requester(new, user.name, user.uid, user.groups, user.extra)
     # A kind that has no generation keeps what a client sent, as upstream.
-    if call.strategy.generation:
+    if strategy.generation:
         new["metadata"]["generation"] = 1
     _complete(call, new)
+    context.rules.drop_disabled(change)
 
 
 async def _store_new(context: ServerContext, call: ApiCall, change: ObjectChange, new: Plain) -> StoredObject:
@@ -235,19 +230,20 @@ async def write_over(
     applied: bool = False,
 ) -> StoredObject:
     """Store `new` in the place of `old`. Raise store.Conflict when somebody else wrote since `old` was read."""
-    now = context.timestamp()
+    now, size, before = context.timestamp(), call.size, old.document
     drop_sent_duplicates(call, new["metadata"])
     if not applied:  # an apply has tracked its fields already
-        await context.beside(call.size, track, call, old, new, manager_of(call.request, options), now)
-    _carry_over(call, new, old.document)
+        await context.beside(size, track, call, old, new, manager_of(call.request, options), now)
+    _carry_over(call, new["metadata"], before["metadata"])
     change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=sent)
     await context.admission.admit(change)
     drop_admitted_duplicates(call, change.document["metadata"])
-    await context.beside(call.size, _prepare_update, context, call, change, old, now)
-    await rules.require(context.rules, change)
+    await context.beside(size, _prepare_update, context, call, change, old, now)
+    if errors := await context.rules.check(change):
+        raise rules.refusal(change, errors)
     try:
         await context.admission.validate(change)
-        call.warnings.extend(call.strategy.warnings(new, old.document))
+        call.warnings.extend(call.strategy.warnings(new, before))
         return await _store_update(context, call, old, change)
     finally:
         change.end()
@@ -255,25 +251,24 @@ async def write_over(
 
 def _carry_over(call: ApiCall, new: Plain, old: Mapping[str, Any]) -> None:
     """Give metadata that only the server sets its old value; fill in what a client may leave out."""
-    for name in _SET_BY_SERVER:
-        restore(new["metadata"], old["metadata"], name)
+    restore(new, old, *_SET_BY_SERVER)
     # A deletion cannot be taken back by an update.
     for name in _NEVER_UNDONE:
-        if name in old["metadata"]:
-            new["metadata"][name] = old["metadata"][name]
-    new["metadata"].setdefault("uid", old["metadata"].get("uid", ""))
-    new["metadata"].setdefault("name", call.name)
+        if name in old:
+            new[name] = old[name]
+    new.setdefault("uid", old.get("uid", ""))
+    new.setdefault("name", call.name)
 
 
 def _prepare_update(context: ServerContext, call: ApiCall, change: ObjectChange, old: StoredObject, now: str) -> None:
-    strategy, new = call.strategy, change.document
-    strategy.prepare(call.subresource, new, old.document, now)
-    _complete(call, new, old.document)
+    strategy, new, before = call.strategy, change.document, old.document
+    strategy.prepare(call.subresource, new, before, now)
+    _complete(call, new, before)
     if context.rules.drop_disabled(change):
-        _complete(call, new, old.document)
+        _complete(call, new, before)
     # After everything that can change the spec: the generation counts what is stored, not what was sent.
     respaced = call.spaced_parameters != old.spaced_parameters
-    if strategy.generation and (strategy.changes_generation(new, old.document) or respaced):
+    if strategy.generation and (strategy.changes_generation(new, before) or respaced):
         new["metadata"]["generation"] = old.metadata.get("generation", 0) + 1
         change.typed = None  # made before, without the new generation
 
@@ -295,14 +290,14 @@ def _complete(call: ApiCall, new: Plain, old: Mapping[str, Any] = _NOTHING) -> N
 
 async def _store_update(context: ServerContext, call: ApiCall, old: StoredObject, change: ObjectChange) -> StoredObject:
     """Write the object; remove it if this write ends its deletion; write nothing if it is unchanged."""
-    objects, new, dry_run = context.objects, change.document, change.dry_run
-    if _ends_deletion(call, new, old.document):
-        revision = old.revision if dry_run else (await objects.delete(old)).revision
+    objects, new, before = context.objects, change.document, old.document
+    if _ends_deletion(call, new, before):
+        revision = old.revision if change.dry_run else (await objects.delete(old)).revision
         return objects.unsaved(call.kind, call.namespace, new, revision)
     # No new revision for a write without effect: controllers that write what is there already would wake each other.
-    if _unchanged(new, old.document):
+    if _unchanged(new, before):
         return old
-    if dry_run:
+    if change.dry_run:
         return await context.beside(call.size, objects.dry_run, call.kind, call.namespace, new, old.revision)
     store = partial(
         objects.update, old, new, spaced_parameters=call.spaced_parameters, precomputed=precomputed_of(call, change)
@@ -338,8 +333,9 @@ def _unchanged(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
         if part is not old[name] and name != "metadata" and part != old[name]:
             return False
     after, before = new["metadata"], old["metadata"]
-    if any(after.get(name) != before.get(name) for name in after.keys() | before.keys() if name not in _COMPARED_APART):
-        return False
+    for name in after.keys() | before.keys():
+        if name not in _COMPARED_APART and after.get(name) != before.get(name):
+            return False
     return _without_times(after) == _without_times(before)
 
 

@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from drakit.apiserver.http.listener import Listener
 from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
-from drakit.cli.processes.collector import collect_rarely, spare_the_collector
+from drakit.cli.processes.collector import load_without_collector, spare_the_collector
 from drakit.cli.processes.components import Embedded
 from drakit.cli.processes.diagnostics import Diagnostics, hide_creation_times, url_of
 from drakit.cli.processes.pages import pages_of
@@ -107,7 +107,7 @@ async def _ping() -> None:
 
 async def fulfil(run: ComponentRun, client: Client, server: str, bound: socket.socket) -> None:
     """Until told to stop. Raise Unavailable when the server does not answer, LeaseLost when another one leads."""
-    collect_rarely()
+    load_without_collector()
     with _signalled() as signals:
         await _reach(client, server, run.clock)
         async with Listener(run.observed(), bound).running(), _at_work(run) as working:

@@ -21,7 +21,7 @@ from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import EtcdFlags
-from drakit.cli.processes.collector import collect_rarely, share_the_interpreter, spare_the_collector
+from drakit.cli.processes.collector import load_without_collector, share_the_interpreter, spare_the_collector
 from drakit.cli.processes.components import Component, Surroundings, running
 from drakit.cli.processes.diagnostics import hide_creation_times
 from drakit.cli.processes.host import Host, ListenAddress, kept_token, signing_key, static_tokens
@@ -74,7 +74,7 @@ async def serve(
     Components that depend on where the server listens are made when that is known. `status` is open while it serves.
     `pages` stands in front of the server and answers some paths itself; it gets the file of the login token.
     """
-    collect_rarely()
+    load_without_collector()
     admin_token = "" if place.secure else kept_token(files.directory / "admin.token")
     settings.tokens = static_tokens(tokens, admin_token)
     settings.signing_key = signing_key(files.directory / "service-account.key")

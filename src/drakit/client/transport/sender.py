@@ -48,8 +48,8 @@ class Sender:
                     raise
                 broken = True
                 continue
-            wait = retry_after(response)
-            if response.code != 429 or wait is None or attempt == TRIES - 1:
+            wait = retry_after(response) if response.code == 429 else None
+            if wait is None or attempt == TRIES - 1:
                 break
             wait = min(wait, _LONGEST_WAIT)
             log.log(V[4], "%s %s: the server is busy, waiting %.0f s", request.method, request.path, wait)

@@ -11,11 +11,12 @@ from typing import Any
 
 from drakit.api import Partial
 from drakit.base import names
-from drakit.base.fields import FieldError, Path, invalid
-from drakit.validation.fields.documentrules import check_name, check_present
-from drakit.validation.fields.metadata import IMMUTABLE
+from drakit.base.fields import FieldError, Path, invalid, required
+from drakit.validation.fields.documentrules import check_name
+from drakit.validation.fields.metadata import IMMUTABLE, is_key
 
 Fields = Mapping[str, Any]
+_NAMESPACE = Path("involvedObject.namespace")
 _NAMESPACES_OF_OTHERS = ("default", "kube-system")
 """Where events about objects without a namespace may be."""
 _LONGEST = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
@@ -31,8 +32,10 @@ def check_event(obj: Partial[Any], *, new: bool, creates: bool = True) -> Iterat
     event = obj.document
     yield from _check_any(event, obj.view.metadata.namespace, "reportingController" if new else "reportingComponent")
     if new and creates:
-        yield from _check_series(event.get("series"))
-        yield from check_present(event.get("eventTime"), Path("eventTime"))
+        if event.get("series") is not None:
+            yield from _check_series(event["series"])
+        if not event.get("eventTime"):
+            yield required(Path("eventTime"))
         if event.get("type") not in ("Normal", "Warning"):
             yield invalid(Path("type"), "", f"has invalid value: {event.get('type') or ''}")
         for name in _UNSET:
@@ -43,7 +46,7 @@ def check_event(obj: Partial[Any], *, new: bool, creates: bool = True) -> Iterat
 def check_event_update(new: Partial[Any], old: Partial[Any]) -> Iterator[FieldError]:
     """What an update by events.k8s.io may not change: all but the series."""
     now, before = new.document, old.document
-    if now.get("series") != before.get("series"):
+    if now.get("series") is not None and now["series"] != before.get("series"):
         yield from _check_series(now.get("series"))
     for name, shown in (
         *((each, each) for each in _STAYS),
@@ -57,25 +60,27 @@ def check_event_update(new: Partial[Any], old: Partial[Any]) -> Iterator[FieldEr
 
 def _check_any(event: Fields, namespace: str, reporter: str) -> Iterator[FieldError]:
     about = (event.get("involvedObject") or {}).get("namespace") or ""
-    where = Path("involvedObject.namespace")
     if not event.get("eventTime"):
         if namespace != about and (about or namespace != "default"):
-            yield invalid(where, about, "does not match event.namespace")
+            yield invalid(_NAMESPACE, about, "does not match event.namespace")
         return
     if not about and namespace not in _NAMESPACES_OF_OTHERS:
-        yield invalid(where, about, "does not match event.namespace")
-    yield from check_present(event.get("reportingComponent"), Path(reporter))
-    yield from check_name(event.get("reportingComponent"), names.check_qualified_name, Path(reporter))
+        yield invalid(_NAMESPACE, about, "does not match event.namespace")
+    by = event.get("reportingComponent") or ""
+    if not by:
+        yield required(Path(reporter))
+    if not is_key(by):
+        yield from check_name(by, names.check_qualified_name, Path(reporter))
     for name, most in _LONGEST.items():
         text = event.get(name) or ""
-        if name != "message":
-            yield from check_present(text, Path(name))
+        if not text and name != "message":
+            yield required(Path(name))
         if names.size(text) > most:
             yield invalid(Path(name), "", f"can have at most {most} characters")
 
 
-def _check_series(series: Fields | None) -> Iterator[FieldError]:
-    if series is not None:
-        if (series.get("count") or 0) < 2:
-            yield invalid(Path("series.count"), "", "should be at least 2")
-        yield from check_present(series.get("lastObservedTime"), Path("series.lastObservedTime"))
+def _check_series(series: Fields) -> Iterator[FieldError]:
+    if (series.get("count") or 0) < 2:
+        yield invalid(Path("series.count"), "", "should be at least 2")
+    if not series.get("lastObservedTime"):
+        yield required(Path("series.lastObservedTime"))

@@ -47,9 +47,11 @@ def check_metadata(
 ) -> Iterator[FieldError]:
     """The rules for a new object."""
     yield from check_form(meta, namespaced=namespaced, name_rule=name_rule, prefixed=prefixed)
-    yield from _check_generation(meta)
+    if meta.generation < 0:
+        yield _negative_generation(meta)
     yield from _check_content(meta)
-    yield from _check_qualified_finalizers(meta.finalizers)
+    if meta.finalizers:
+        yield from _check_qualified_finalizers(meta.finalizers)
 
 
 def check_form(
@@ -61,15 +63,26 @@ def check_form(
     """
     yield from _check_names(meta, name_rule, prefixed)
     yield from _check_namespace(meta.namespace, namespaced, _NAMESPACE)
-    yield from _check_finalizers(meta.finalizers, _FINALIZERS)
+    if meta.finalizers:
+        yield from _check_finalizers(meta.finalizers, _FINALIZERS)
+
+
+def check_form_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
+    """`check_form` for an update of an object of a namespace. Names that are as they were made are good."""
+    if (new.name, new.namespace, new.generate_name) != (old.name, old.namespace, old.generate_name):
+        yield from check_form(new, namespaced=True)
+    elif new.finalizers:
+        yield from _check_finalizers(new.finalizers, _FINALIZERS)
 
 
 def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
     """The rules for metadata that replaces other metadata."""
     yield from _check_changes(new, old)
-    yield from _check_finalizers(new.finalizers, _FINALIZERS)
+    if new.finalizers:
+        yield from _check_finalizers(new.finalizers, _FINALIZERS)
     yield from _check_content(new)
-    yield from _check_qualified_finalizers(new.finalizers)
+    if new.finalizers:
+        yield from _check_qualified_finalizers(new.finalizers)
 
 
 def told_of_metadata(new: ObjectMeta, old: ObjectMeta, *, wholly: bool) -> Iterator[FieldError]:
@@ -95,7 +108,8 @@ def _check_changes(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
     # A new finalizer could hold an object for ever whose deletion was already asked for.
     if old.deletion_timestamp is not None:
         yield from _check_no_new_finalizers(new.finalizers, old.finalizers, _FINALIZERS)
-    yield from _check_generation(new)
+    if new.generation < 0:
+        yield _negative_generation(new)
     if new.generation < old.generation:
         yield invalid(METADATA / "generation", new.generation, "must not be decremented")
     before, after = _immutable_fields(old), _immutable_fields(new)
@@ -146,20 +160,20 @@ def check_template_metadata(meta: ObjectMeta, path: Path, empty: Set[str] = froz
 
 def immutable(new: Any, old: Any, path: Path, empty: Set[str] = frozenset()) -> Iterator[FieldError]:
     """An error when a value that stays as it was made has changed. `empty` as for `as_go`."""
-    if new != old:
+    if new is not old and new != old:
         yield invalid(path, as_go(new, str(path), empty), IMMUTABLE)
 
 
 def check_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     for key, value in labels.items():
-        if not _is_key(key):
+        if not is_key(key):
             yield from (invalid(path, key, message) for message in names.check_label_key(key))
         yield from (invalid(path, value, message) for message in names.check_label_value(value))
 
 
 def check_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     for key in annotations:
-        if not _is_key(key):
+        if not is_key(key):
             yield from (invalid(path, key, message) for message in names.check_label_key(key.lower()))
     letters = sum(map(len, annotations)) + sum(map(len, annotations.values()))
     if letters * _LONGEST_LETTER <= ANNOTATIONS_SIZE:
@@ -173,7 +187,7 @@ def _remembered(key: str) -> bool:
     return not names.check_label_key(key)
 
 
-def _is_key(key: str) -> bool:
+def is_key(key: str) -> bool:
     """Whether a key, or a finalizer, is good as it stands: objects have the same ones again and again."""
     return len(key) < _SHORT and _remembered(key)
 
@@ -185,7 +199,8 @@ def _check_names(meta: ObjectMeta, rule: NameRule, prefixed: bool) -> Iterator[F
     for message in rule(masked) if prefix and prefixed else ():
         yield invalid(METADATA / "generateName", prefix, message)
     if meta.name:
-        yield from (invalid(_NAME, meta.name, message) for message in rule(meta.name))
+        for message in rule(meta.name):
+            yield invalid(_NAME, meta.name, message)
     elif not prefix:
         yield required(_NAME, "name or generateName is required")
 
@@ -197,12 +212,12 @@ def _check_namespace(namespace: str, namespaced: bool, path: Path) -> Iterator[F
     elif not namespace:
         yield required(path)
     else:
-        yield from (invalid(path, namespace, message) for message in names.check_dns_label(namespace))
+        for message in names.check_dns_label(namespace):
+            yield invalid(path, namespace, message)
 
 
-def _check_generation(meta: ObjectMeta) -> Iterator[FieldError]:
-    if meta.generation < 0:
-        yield invalid(METADATA / "generation", meta.generation, "must be greater than or equal to 0")
+def _negative_generation(meta: ObjectMeta) -> FieldError:
+    return invalid(METADATA / "generation", meta.generation, "must be greater than or equal to 0")
 
 
 def _check_content(meta: ObjectMeta) -> Iterator[FieldError]:
@@ -213,7 +228,9 @@ def _check_content(meta: ObjectMeta) -> Iterator[FieldError]:
     if meta.owner_references:
         yield from _check_owners(meta.owner_references, _OWNERS)
     for index, entry in enumerate(meta.managed_fields):
-        yield from _check_manager(entry, index)
+        # Mostly they are good: then no path is built.
+        if not _is_plain(entry):
+            yield from _check_manager(entry, index)
 
 
 def _check_owners(owners: Sequence[OwnerReference], path: Path) -> Iterator[FieldError]:
@@ -223,7 +240,8 @@ def _check_owners(owners: Sequence[OwnerReference], path: Path) -> Iterator[Fiel
     """
     controller, shown = "", owners
     for owner in owners:
-        yield from _check_owner(owner, path)
+        if not _names_core_object(owner):
+            yield from _check_owner(owner, path)
         if owner.controller:
             name = f"{owner.kind}/{owner.name}"
             if controller:
@@ -236,9 +254,12 @@ def _check_owners(owners: Sequence[OwnerReference], path: Path) -> Iterator[Fiel
             controller = controller or name
 
 
+def _names_core_object(owner: OwnerReference) -> bool:
+    """Whether a reference has all that it needs, and plainly so."""
+    return bool(owner.api_version == "v1" and owner.kind not in ("", "Event") and owner.name and owner.uid)
+
+
 def _check_owner(owner: OwnerReference, path: Path) -> Iterator[FieldError]:
-    if owner.api_version == "v1" and owner.kind not in ("", "Event") and owner.name and owner.uid:
-        return
     group, _, version = owner.api_version.rpartition("/")
     if not version or "/" in group:
         yield invalid(path / "apiVersion", owner.api_version, "version must not be empty")
@@ -251,7 +272,7 @@ def _check_owner(owner: OwnerReference, path: Path) -> Iterator[FieldError]:
 
 def _check_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
     for finalizer in finalizers:
-        if not _is_key(finalizer):
+        if not is_key(finalizer):
             yield from (invalid(path, finalizer, message) for message in names.check_qualified_name(finalizer))
     if ORPHAN_FINALIZER in finalizers and FOREGROUND_FINALIZER in finalizers:
         detail = f"finalizer {ORPHAN_FINALIZER} and {FOREGROUND_FINALIZER} cannot be both set"
@@ -274,8 +295,6 @@ def _check_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path)
 
 
 def _check_manager(entry: ManagedFieldsEntry, index: int) -> Iterator[FieldError]:
-    if _is_plain(entry):
-        return
     path = _MANAGED[index]
     if not entry.operation:
         yield required(path / "operation", "must not be empty")
@@ -289,7 +308,7 @@ def _check_manager(entry: ManagedFieldsEntry, index: int) -> Iterator[FieldError
 
 
 def _is_plain(entry: ManagedFieldsEntry) -> bool:
-    """Whether all entries are plainly valid. This is the common case, and spares the cost of building paths."""
+    """Whether an entry is plainly valid."""
     return (
         entry.operation in ("Apply", "Update")
         and entry.fields_type in ("", "FieldsV1")

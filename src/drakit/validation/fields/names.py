@@ -22,6 +22,21 @@ def _all(messages: Iterable[str], name: str, path: Path) -> Iterator[FieldError]
     return (invalid(path, name, message) for message in messages)
 
 
+def is_label(name: str) -> bool:
+    """Whether a name breaks no rule of `check_label`. Who asks first builds paths only for errors."""
+    return len(name) <= names.LABEL_LENGTH and not _label_messages(name)
+
+
+def is_subdomain(name: str) -> bool:
+    """Whether a name breaks no rule of `check_subdomain`. It is then no longer than a pool's name may be."""
+    return len(name) <= names.SUBDOMAIN_LENGTH and not _subdomain_messages(name)
+
+
+def is_driver(name: str) -> bool:
+    """Whether a name in lower case breaks no rule of `check_driver`."""
+    return len(name) <= DRIVER_LENGTH and not _subdomain_messages(name)
+
+
 def check_label(name: str, path: Path) -> Iterator[FieldError]:
     """Devices, requests, counters: a DNS label."""
     return _all(_label_messages(name), name, path)

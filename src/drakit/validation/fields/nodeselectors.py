@@ -17,7 +17,7 @@ from drakit.base.nodeselectors import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
-from drakit.validation.fields.names import check_label_key, check_label_value, check_subdomain
+from drakit.validation.fields.names import check_label_key, check_label_value, check_subdomain, is_subdomain
 from drakit.validation.fields.sequences import each
 
 _BAD_OPERATOR = "not a valid selector operator"
@@ -31,8 +31,10 @@ def check_node_selector(selector: NodeSelector, path: Path) -> Iterator[FieldErr
 
 
 def check_term(term: NodeSelectorTerm, path: Path) -> Iterator[FieldError]:
-    yield from each(term.match_expressions, path / "matchExpressions", _check_expression)
-    yield from each(term.match_fields, path / "matchFields", _check_field)
+    if term.match_expressions:
+        yield from each(term.match_expressions, path / "matchExpressions", _check_expression)
+    if term.match_fields:
+        yield from each(term.match_fields, path / "matchFields", _check_field)
 
 
 def _check_expression(requirement: NodeSelectorRequirement, path: Path) -> Iterator[FieldError]:
@@ -69,4 +71,6 @@ def _check_field(requirement: NodeSelectorRequirement, path: Path) -> Iterator[F
     if requirement.key != NAME_FIELD:
         yield invalid(path / "key", requirement.key, "not a valid field selector key")
         return
-    yield from each(requirement.values, path / "values", check_subdomain)
+    for index, value in enumerate(requirement.values):
+        if not is_subdomain(value):
+            yield from check_subdomain(value, (path / "values")[index])

@@ -39,7 +39,8 @@ def each_once(
         yield too_many(path, len(items), limit)
         return
     yield from each(items, path, rule)
-    yield from repeated(items, path, key, show=show)
+    if len(items) > 1:
+        yield from repeated(items, path, key, show=show)
 
 
 def repeated(

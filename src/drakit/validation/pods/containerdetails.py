@@ -24,6 +24,7 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 _NO_SOURCE = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
 _MORE_THAN_ONE = "may not have more than one field specified at a time"
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_PULLS = ("Always", "IfNotPresent", "Never")
 _RESTARTS = ("Always", "Never", "OnFailure")
 _RESIZED, _RESIZE_RESTARTS = ("cpu", "memory"), ("NotRequired", "RestartContainer")
 
@@ -39,12 +40,17 @@ def check_details(
             yield not_supported(where / "terminationMessagePolicy", policy, ("File", "FallbackToLogsOnError"))
         if container.get("resizePolicy"):
             yield from _check_resizes(container["resizePolicy"], where / "resizePolicy")
-        yield from _check_ports(container.get("ports") or (), where / "ports")
-        yield from _check_environment(container.get("env") or (), where / "env")
-        yield from _check_environment_sources(container.get("envFrom") or (), where / "envFrom")
-        yield from _check_mounts(container, where / "volumeMounts", volumes)
+        if container.get("ports"):
+            yield from _check_ports(container["ports"], where / "ports")
+        if container.get("env"):
+            yield from _check_environment(container["env"], where / "env")
+        if container.get("envFrom"):
+            yield from _check_environment_sources(container["envFrom"], where / "envFrom")
+        if container.get("volumeMounts"):
+            yield from _check_mounts(container, where / "volumeMounts", volumes)
         pull = container.get("imagePullPolicy") or "Always"
-        yield from check_words(pull, ("Always", "IfNotPresent", "Never"), where / "imagePullPolicy")
+        if pull not in _PULLS:
+            yield not_supported(where / "imagePullPolicy", pull, _PULLS)
         if container.get("securityContext") is not None:
             yield from check_security(container["securityContext"], where / "securityContext")
         yield from check_commands(container, where, grace)

@@ -18,11 +18,13 @@ from drakit.validation.pods.volumes import check_volumes
 def check_pod_details(spec: Mapping[str, Any], path: Path, *, pod: str = "") -> Iterator[FieldError]:
     """`pod` is the name of the pod, empty for a template."""
     volumes: set[str] = set()
-    yield from check_volumes(spec.get("volumes") or (), path / "volumes", pod, volumes)
+    if spec.get("volumes"):
+        yield from check_volumes(spec["volumes"], path / "volumes", pod, volumes)
     # One below zero stands for the shortest.
     grace = max(spec.get("terminationGracePeriodSeconds") or 0, -1) or 0
     grace = 1 if grace < 0 else grace
     for field in ("containers", "initContainers"):
-        containers, initial = spec.get(field) or (), field == "initContainers"
-        yield from check_details(containers, path / field, volumes, grace, initial=initial)
+        if spec.get(field):
+            initial = field == "initContainers"
+            yield from check_details(spec[field], path / field, volumes, grace, initial=initial)
     yield from check_surroundings(spec, path)

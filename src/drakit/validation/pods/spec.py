@@ -18,7 +18,7 @@ from drakit.base.nodeselectors import NodeSelectorTerm
 from drakit.base.taints import EQUAL, EXISTS, NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 from drakit.validation.context import Context
 from drakit.validation.fields.gonames import as_go
-from drakit.validation.fields.metadata import check_form, check_labels, check_metadata, check_metadata_update
+from drakit.validation.fields.metadata import check_form_update, check_labels, check_metadata, check_metadata_update
 from drakit.validation.fields.names import check_label, check_label_key, check_label_value, check_subdomain
 from drakit.validation.fields.nodeselectors import check_node_selector, check_term
 from drakit.validation.pods.containers import check_containers, check_used_claims
@@ -54,7 +54,7 @@ def check_pod(pod: Partial[Pod], _ctx: Context) -> Iterator[FieldError]:
 
 
 def check_pod_update(new: Partial[Pod], old: Partial[Pod], _ctx: Context) -> Iterator[FieldError]:
-    yield from check_form(new.view.metadata, namespaced=True)
+    yield from check_form_update(new.view.metadata, old.view.metadata)
     yield from check_metadata_update(new.view.metadata, old.view.metadata)
     yield from _check_spec(new)
     for name in ("containers", "initContainers"):

@@ -19,12 +19,15 @@ from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import check_metadata_update, immutable
-from drakit.validation.fields.names import check_label, check_subdomain
+from drakit.validation.fields.names import check_label, check_subdomain, is_subdomain
 from drakit.validation.pods.resourcenames import is_native
 
 HEALTH = ("Healthy", "Unhealthy", "Unknown")
 MESSAGE_LENGTH = 1024
 _STATUS = Path("status")
+_QUALITY = _STATUS / "qosClass"
+_CLAIMS = _STATUS / "resourceClaimStatuses"
+_EPHEMERAL = _STATUS / "ephemeralContainerStatuses"
 _CLAIM_PREFIX = "claim:"
 _NO_CLAIM = (
     "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' "
@@ -40,37 +43,41 @@ _NO_RESOURCE = (
 def check_pod_status_update(new: Partial[Pod], old: Partial[Pod], _ctx: Context) -> Iterator[FieldError]:
     pod, status = new.view, new.view.status
     yield from check_metadata_update(pod.metadata, old.view.metadata)
-    yield from _check_nomination(pod, old.view)
+    if status.nominated_node_name and status.nominated_node_name != old.view.status.nominated_node_name:
+        yield from _check_nomination(status.nominated_node_name, old.view)
     if old.view.status.qos_class:
-        yield from immutable(status.qos_class, old.view.status.qos_class, _STATUS / "qosClass")
-    yield from _check_claims(pod, _STATUS / "resourceClaimStatuses")
+        yield from immutable(status.qos_class, old.view.status.qos_class, _QUALITY)
+    if status.resource_claim_statuses:
+        yield from _check_claims(pod, _CLAIMS)
     if status.extended_resource_claim_status is not None:
         where = _STATUS / "extendedResourceClaimStatus"
         yield from _check_extended(status.extended_resource_claim_status, pod, where)
     for index, entry in enumerate(status.node_allocatable_resource_claim_statuses):
         where = (_STATUS / "nodeAllocatableResourceClaimStatuses")[index]
         yield from _check_node_allocatable(entry, pod, where)
-    yield from _check_health(status.container_statuses, pod.spec.containers, _STATUS / "containerStatuses")
-    yield from _check_health(
-        status.init_container_statuses, pod.spec.init_containers, _STATUS / "initContainerStatuses"
-    )
-    yield from _check_no_resources(new, _STATUS / "ephemeralContainerStatuses")
+    if status.container_statuses:
+        yield from _check_health(status.container_statuses, pod.spec.containers, _STATUS / "containerStatuses")
+    if status.init_container_statuses:
+        yield from _check_health(
+            status.init_container_statuses, pod.spec.init_containers, _STATUS / "initContainerStatuses"
+        )
+    yield from _check_no_resources(new)
 
 
-def _check_nomination(pod: Pod, old: Pod) -> Iterator[FieldError]:
+def _check_nomination(name: str, old: Pod) -> Iterator[FieldError]:
     """A pod that has a node needs no other."""
-    name, path = pod.status.nominated_node_name, _STATUS / "nominatedNodeName"
-    if name and name != old.status.nominated_node_name:
-        yield from check_subdomain(name, path)
-        if old.spec.node_name:
-            yield forbidden(path, "may not be set on pods that are already bound to a node")
+    path = _STATUS / "nominatedNodeName"
+    yield from check_subdomain(name, path)
+    if old.spec.node_name:
+        yield forbidden(path, "may not be set on pods that are already bound to a node")
 
 
 def _check_claims(pod: Pod, path: Path) -> Iterator[FieldError]:
     known = {claim.name for claim in pod.spec.resource_claims}
     seen: set[str] = set()
     for index, status in enumerate(pod.status.resource_claim_statuses):
-        yield from _check_claim(status, known, path[index])
+        if status.name not in known or not is_subdomain(status.resource_claim_name or ""):
+            yield from _check_claim(status, known, path[index])
         if status.name in seen:
             yield duplicate(path[index] / "name", status.name)
         seen.add(status.name)
@@ -152,13 +159,13 @@ def _check_health(
             yield from _check_devices(entry.get("resources") or (), where / "resources")
 
 
-def _check_no_resources(pod: Partial[Pod], path: Path) -> Iterator[FieldError]:
+def _check_no_resources(pod: Partial[Pod]) -> Iterator[FieldError]:
     """Ephemeral containers get no resources."""
     statuses = (pod.document.get("status") or {}).get("ephemeralContainerStatuses") or ()
     for index, status in enumerate(statuses):
         if (status or {}).get("allocatedResourcesStatus"):
             detail = "must not be specified in container status"
-            yield forbidden(path[index] / "allocatedResourcesStatus", detail)
+            yield forbidden(_EPHEMERAL[index] / "allocatedResourcesStatus", detail)
 
 
 def _check_resource_name(name: str, container: Container | None, path: Path) -> Iterator[FieldError]:

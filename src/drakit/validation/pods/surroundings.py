@@ -28,19 +28,26 @@ def check_surroundings(spec: Mapping[str, Any], path: Path) -> Iterator[FieldErr
         yield not_supported(path / "dnsPolicy", policy, _POLICIES)
     if spec.get("securityContext"):
         yield from check_pod_security(spec["securityContext"], path / "securityContext")
+    affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
-        yield from _check_affinity((spec.get("affinity") or {}).get(kind) or {}, path / "affinity" / kind)
-    yield from _check_resolver(spec.get("dnsConfig"), policy, path / "dnsConfig")
+        if affinity.get(kind):
+            yield from _check_affinity(affinity[kind], path / "affinity" / kind)
+    if spec.get("dnsConfig") is not None or policy == "None":
+        yield from _check_resolver(spec.get("dnsConfig"), policy, path / "dnsConfig")
     for index, gate in enumerate(spec.get("readinessGates") or ()):
         where = (path / "readinessGates")[index] / "conditionType"
         yield from check_name(gate.get("conditionType"), names.check_label_key, where)
-    yield from _check_spread(spec.get("topologySpreadConstraints") or (), path / "topologySpreadConstraints")
+    if spec.get("topologySpreadConstraints"):
+        yield from _check_spread(spec["topologySpreadConstraints"], path / "topologySpreadConstraints")
     for name in ("hostname", "subdomain"):
         if spec.get(name):
             yield from check_name(spec[name], names.check_dns_label, path / name)
-    yield from _check_aliases(spec.get("hostAliases") or (), path / "hostAliases")
-    yield from _check_system(spec.get("os"), path / "os")
-    yield from _check_tokens(spec, path / "volumes")
+    if spec.get("hostAliases"):
+        yield from _check_aliases(spec["hostAliases"], path / "hostAliases")
+    if spec.get("os") is not None:
+        yield from _check_system(spec["os"], path / "os")
+    if spec.get("volumes") and not spec.get("serviceAccountName"):
+        yield from _check_no_tokens(spec["volumes"], path / "volumes")
 
 
 def _check_affinity(affinity: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
@@ -145,20 +152,16 @@ def _check_aliases(aliases: Sequence[Mapping[str, Any]], path: Path) -> Iterator
             yield from check_name(name, names.check_dns_subdomain, (path[index] / "hostnames")[at])
 
 
-def _check_system(system: Mapping[str, Any] | None, path: Path) -> Iterator[FieldError]:
-    if system is None:
-        return
+def _check_system(system: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
     if not system.get("name"):
         yield required(path / "name")
     elif system["name"] not in ("linux", "windows"):
         yield not_supported(path, system["name"], ("linux", "windows"))
 
 
-def _check_tokens(spec: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+def _check_no_tokens(volumes: Sequence[Mapping[str, Any]], path: Path) -> Iterator[FieldError]:
     """A token is somebody's: without an account there is none."""
-    if spec.get("serviceAccountName"):
-        return
-    for index, volume in enumerate(spec.get("volumes") or ()):
+    for index, volume in enumerate(volumes):
         for at, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
             if source.get("serviceAccountToken") is not None:
                 where = (path[index] / "projected" / "sources")[at] / "serviceAccountToken"

@@ -28,7 +28,7 @@ from drakit.base.gates import FeatureGates
 from drakit.base.wellknown import ADMIN_ACCESS_LABEL
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import (
-    check_form,
+    check_form_update,
     check_metadata,
     check_metadata_update,
     check_template_metadata,
@@ -45,6 +45,8 @@ ALTERNATIVES = 8
 CONSTRAINTS = 32
 CONFIGURATIONS = 32
 ADMIN_DENIED = f"admin access to devices requires the `{ADMIN_ACCESS_LABEL}: true` label on the containing namespace"
+_SPEC = Path("spec")
+_DEVICES = _SPEC / "devices"
 _ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"
 _NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 
@@ -53,12 +55,13 @@ RequestNames = Mapping[str, frozenset[str]]
 
 
 def check_claim(claim: ResourceClaim, ctx: Context) -> Iterator[FieldError]:
-    yield from _check_admin(claim.spec.devices.requests, ctx)
+    if ctx.admin_namespace is False:
+        yield from _check_admin(claim.spec.devices.requests)
     yield from check_metadata(claim.metadata, namespaced=True)
     text = SPECS.json_of(claim.spec.devices)
     # The cache knows only whether there are errors. Errors have paths, so they are worked out anew.
     if len(text) > SHARED_SIZE or not _are_good(text, ctx.gates):
-        yield from check_devices(claim.spec.devices, Path("spec.devices"), ctx)
+        yield from check_devices(claim.spec.devices, _DEVICES, ctx)
 
 
 @lru_cache(maxsize=4096)
@@ -69,13 +72,15 @@ def _are_good(devices: bytes, gates: FeatureGates) -> bool:
 
 def check_claim_update(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> Iterator[FieldError]:
     """The spec is immutable. If it changed, that is the only error about it."""
-    yield from check_form(new.metadata, namespaced=True)
+    yield from check_form_update(new.metadata, old.metadata)
     yield from check_metadata_update(new.metadata, old.metadata)
-    yield from immutable(new.spec, old.spec, Path("spec"), ctx.empty_lists)
+    if new.spec is not old.spec:
+        yield from immutable(new.spec, old.spec, _SPEC, ctx.empty_lists)
 
 
 def check_template(template: ResourceClaimTemplate, ctx: Context) -> Iterator[FieldError]:
-    yield from _check_admin(template.spec.spec.devices.requests, ctx)
+    if ctx.admin_namespace is False:
+        yield from _check_admin(template.spec.spec.devices.requests)
     yield from check_metadata(template.metadata, namespaced=True)
     yield from check_template_metadata(template.spec.metadata, Path("spec.metadata"), ctx.empty_lists)
     yield from check_devices(template.spec.spec.devices, Path("spec.spec.devices"), ctx)
@@ -83,9 +88,10 @@ def check_template(template: ResourceClaimTemplate, ctx: Context) -> Iterator[Fi
 
 def check_template_update(new: ResourceClaimTemplate, old: ResourceClaimTemplate, ctx: Context) -> Iterator[FieldError]:
     """The spec is immutable, and what is wrong with the new one is told all the same."""
-    yield from check_form(new.metadata, namespaced=True)
+    yield from check_form_update(new.metadata, old.metadata)
     if new.spec != old.spec:
-        yield from _check_admin(new.spec.spec.devices.requests, ctx)
+        if ctx.admin_namespace is False:
+            yield from _check_admin(new.spec.spec.devices.requests)
         yield from check_template_metadata(new.spec.metadata, Path("spec.metadata"), ctx.empty_lists)
         yield from check_devices(new.spec.spec.devices, Path("spec.spec.devices"), ctx)
     yield from check_metadata_update(new.metadata, old.metadata)
@@ -139,10 +145,8 @@ def check_reference(reference: str, path: Path, known: RequestNames) -> Iterator
         yield invalid(path, reference, _NO_REQUEST)
 
 
-def _check_admin(requests: Sequence[DeviceRequest], ctx: Context) -> Iterator[FieldError]:
-    """Only the first such request is named, in templates as well, by the path that it has in a claim."""
-    if ctx.admin_namespace is not False:
-        return
+def _check_admin(requests: Sequence[DeviceRequest]) -> Iterator[FieldError]:
+    """Refuse admin access. Only the first request is named, by the path that it has in a claim, also in templates."""
     for index, request in enumerate(requests):
         if request.exactly is not None and request.exactly.admin_access:
             yield forbidden(Path("spec.devices.requests")[index] / "adminAccess", ADMIN_DENIED)

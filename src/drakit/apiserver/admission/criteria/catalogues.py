@@ -17,6 +17,26 @@ from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
 T = TypeVar("T")
 
 
+class Presence:
+    """Whether there are objects of a kind, in any namespace. Invariant: at revision `_absent_at` there were none."""
+
+    def __init__(self, objects: ObjectStore, kind: Kind) -> None:
+        self._store = objects.store
+        self._prefix = prefix_of(kind)
+        self._absent_at = -1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is certainly none: nothing was written since the last count."""
+        return self._absent_at == self._store.last_write_revision(self._prefix)
+
+    async def count(self) -> int:
+        written = self._store.last_write_revision(self._prefix)
+        found = await self._store.count(self._prefix)
+        self._absent_at = -1 if found else written
+        return found
+
+
 class Catalogue(Generic[T]):
     """Invariant: `_read` has, by revision, the compiled form of every object as of `_seen` or later."""
 
@@ -28,8 +48,13 @@ class Catalogue(Generic[T]):
         self._seen = 0
         self._read: dict[int, T] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is certainly no object. This takes no look at them, and so no waiting."""
+        return not self._read and self._seen == self._objects.store.last_write_revision(self._prefix)
+
     async def all(self) -> Sequence[T]:
-        written = await self._objects.store.last_write_revision(self._prefix)
+        written = self._objects.store.last_write_revision(self._prefix)
         if written != self._seen:
             page = await self._objects.store.list(self._prefix)
             # Objects of a known revision are not compiled again.

@@ -55,10 +55,11 @@ class NodeRestriction(AdmissionPlugin):
             ("storage.k8s.io", "csinodes"): self._csi_node,
         }
 
+    def passes_over(self, change: ObjectChange) -> bool:
+        return node_of(change.user) is None
+
     async def admit(self, change: ObjectChange) -> None:
         node = node_of(change.user)
-        if node is None:
-            return
         if not node:
             raise change.forbid(f'could not determine node from user "{change.user.name}"')
         check = self._checks.get((change.kind.group, change.kind.plural))

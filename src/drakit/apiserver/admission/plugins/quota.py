@@ -19,6 +19,7 @@ from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
 from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, UPDATE, AdmissionPlugin, ObjectChange
+from drakit.apiserver.admission.criteria.catalogues import Presence
 from drakit.apiserver.failures import ApiError, internal
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import StoredObject
@@ -44,6 +45,7 @@ class ResourceQuotas(AdmissionPlugin):
 
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
+        self._presence = Presence(objects, _QUOTA)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
@@ -54,9 +56,12 @@ class ResourceQuotas(AdmissionPlugin):
             return not subresource
         return operation == UPDATE and (kind.kind, subresource) in _GROWING
 
+    def passes_over(self, change: ObjectChange) -> bool:
+        return self._presence.is_empty or not _handles(change)
+
     async def validate(self, change: ObjectChange) -> None:
         # Counting keys is one look-up: most namespaces have no quota.
-        if not _handles(change) or not await self._objects.store.count(prefix_of(_QUOTA, change.namespace)):
+        if not await self._presence.count() or not await self._objects.store.count(prefix_of(_QUOTA, change.namespace)):
             return
         # Weak values: the lock of a namespace lives as long as somebody holds or awaits it.
         turn = self._turns.get(change.namespace)

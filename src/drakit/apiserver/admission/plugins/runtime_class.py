@@ -26,6 +26,10 @@ class RuntimeClasses(AdmissionPlugin):
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         return kind is _POD and operation == CREATE and not subresource
 
+    def passes_over(self, change: ObjectChange) -> bool:
+        spec = change.document["spec"]
+        return not spec.get("runtimeClassName") and not spec.get("overhead")
+
     async def admit(self, change: ObjectChange) -> None:
         found = await self._class(change)
         if found is None:

@@ -82,8 +82,10 @@ class MutatingAdmissionPolicies(AdmissionPlugin):
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
         return operation != DELETE and not is_exempt(kind)
 
+    def passes_over(self, change: ObjectChange) -> bool:  # noqa: ARG002
+        return self._policies.is_empty
+
     async def admit(self, change: ObjectChange) -> None:
-        # Mostly there are no policies: nothing else is computed then.
         policies = await self._policies.all()
         bindings = await self._bindings.all() if policies else ()
         if not bindings:

@@ -89,6 +89,9 @@ class _Webhooks(AdmissionPlugin):
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
         return not is_exempt(kind)
 
+    def passes_over(self, change: ObjectChange) -> bool:  # noqa: ARG002
+        return self._catalogue.is_empty
+
     async def _registered(self) -> list[CompiledWebhook]:
         configurations = await self._catalogue.all()
         return [hook for hooks in configurations for hook in hooks] if configurations else []

@@ -14,12 +14,20 @@ from drakit.allocator import Inventory, short_name
 from drakit.api.objects.claims import DeviceRequestAllocationResult, ResourceClaim
 from drakit.api.requests import results_of
 
+PoolKey = tuple[str, str]
+
 
 def find_overlap(inventory: Inventory, claim: ResourceClaim) -> str | None:
     """The first device of the claim that it cannot have beside others, as driver/pool/device; none when all is well."""
+    counted: set[PoolKey] = set()
     for result in results_of(claim):
-        if not result.admin_access and _is_taken(inventory, claim.metadata.uid, result):
+        pool = (result.driver, result.pool)
+        if result.admin_access:
+            continue
+        # The counters of a pool are the same for all its devices.
+        if _is_taken(inventory, claim.metadata.uid, result) or (pool not in counted and _drains(inventory, pool)):
             return f"{result.driver}/{result.pool}/{result.device}"
+        counted.add(pool)
     return None
 
 
@@ -29,7 +37,7 @@ def _is_taken(inventory: Inventory, uid: str, result: DeviceRequestAllocationRes
     whole = result.share_id is None or not inventory.ledger.consumable
     if any(whole or each.share is None for each in others):
         return True
-    return (bool(others) and _exceeds(inventory, result)) or _drains(inventory, result)
+    return bool(others) and _exceeds(inventory, result)
 
 
 def _exceeds(inventory: Inventory, result: DeviceRequestAllocationResult) -> bool:
@@ -46,9 +54,9 @@ def _exceeds(inventory: Inventory, result: DeviceRequestAllocationResult) -> boo
     return False
 
 
-def _drains(inventory: Inventory, result: DeviceRequestAllocationResult) -> bool:
+def _drains(inventory: Inventory, key: PoolKey) -> bool:
     """Whether the devices of a pool draw more from its counters than these have."""
-    pool = inventory.pools.get((result.driver, result.pool))
+    pool = inventory.pools.get(key)
     if pool is None or not any(each.spec.shared_counters for each in pool.slices):
         return False
     views = (pool.view(inventory.labels_of(node)) for node in pool.homes or inventory.nodes)
