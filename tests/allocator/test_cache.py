@@ -88,6 +88,29 @@ def test_an_inventory_that_changes_refuses_what_a_new_one_refuses(steps: list[tu
             assert known == {name: result for name, result in answers.items() if result is not SearchResult.FOUND}
 
 
+@settings(max_examples=150, deadline=None)
+@given(STEPS)
+def test_every_node_whose_state_changes_is_told(steps: list[tuple[str, int, int]]) -> None:
+    inventory = Inventory(ALL_ON)
+    for number in range(3):
+        own(number, 1)(inventory)
+    for kind, number, device_number in steps:
+        before, told = {each: inventory.state(each) for each in NODES}, inventory.changed_nodes
+        read = len(told)
+        change(kind, number, device_number)(inventory)
+        changed = [each for each in NODES if inventory.state(each) is not before[each]]
+        assert inventory.changed_nodes is not told or set(changed) <= set(told[read:])
+
+
+def test_a_fork_tells_of_its_changes_apart() -> None:
+    inventory = Inventory(ALL_ON)
+    own(0, 1)(inventory)
+    told, fork = list(inventory.changed_nodes), inventory.fork()
+    fork.put_claim(held("c", "d0", pool="p-node-a"))
+    assert inventory.changed_nodes == told
+    assert fork.changed_nodes == ["node-a"]
+
+
 def _anew(inventory: Inventory) -> Inventory:
     fork = inventory.fork()
     fork.remembered = {}

@@ -44,6 +44,22 @@ async def test_in_the_background_dependents_go_after_their_owner() -> None:
 
 
 @on_loop
+async def test_a_dependent_whose_owners_stay_the_same_is_looked_at_once() -> None:
+    async with running() as it:
+        await chain(it)
+        assert it.running is not None
+        sample = it.running.registry.get_sample_value
+        before = sample("workqueue_adds_total", {"name": "garbage_collector"})
+        found = await it.client.get(CONFIG_MAPS, "b", namespace="default")
+        await it.client.patch(found, {"data": {"k": "v"}})
+        await it.settle()
+        assert sample("workqueue_adds_total", {"name": "garbage_collector"}) == before
+        await it.client.patch_named(CONFIG_MAPS, "b", {"metadata": {"ownerReferences": None}}, namespace="default")
+        await it.delete(CONFIG_MAPS, "a", grace=None, propagation="Background")
+        assert await names(it) == ["b", "c"]
+
+
+@on_loop
 async def test_a_dependent_lives_as_long_as_one_of_its_owners() -> None:
     async with running() as it:
         await it.create(config("a"), config("b"))

@@ -14,6 +14,7 @@ from drakit.client import CLAIMS, EVENTS, LEASES, NODES, PODS, SLICES
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.composition import Make
 from drakit.controllers.context import ControllerContext
+from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage.collector import GarbageCollector
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction, remains
 from tests.builders.cluster import Cluster, cluster, on_loop
@@ -143,6 +144,18 @@ async def test_more_seconds_than_a_calendar_has_keep_a_pod_on_its_node(caplog: p
         assert await is_deleted(it, "usual")
         assert not await is_deleted(it, "longest")
         assert [each.message for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+@on_loop
+async def test_pods_on_a_node_without_taints_are_looked_at_by_nobody() -> None:
+    makers = (NodeTaintEviction, NodeRemains, DeviceTaintEviction)
+    async with running(makers) as it:
+        await it.create(pod("p", node="node-1"), pod("q"))
+        await it.set_status(PODS, "p", {"phase": "Running"})
+        assert it.running is not None
+        queues = ("taint_eviction", "node_remains", "device_taint_eviction")
+        sample = it.running.registry.get_sample_value
+        assert [sample("workqueue_adds_total", {"name": each}) for each in queues] == [0, 0, 0]
 
 
 @on_loop

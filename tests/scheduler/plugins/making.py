@@ -56,7 +56,8 @@ def codes(plugin: Any, pod: Pod, *nodes: NodeInfo) -> dict[str, str]:
 
 
 def scores(plugin: Any, pod: Pod, *nodes: NodeInfo) -> list[int]:
-    return list(plugin.score(CycleState(pod), pod, nodes))
+    scores = plugin.score(CycleState(pod), pod, nodes)
+    return [scores] * len(nodes) if isinstance(scores, int) else list(scores)
 
 
 def hint(plugin: Any, resource: str, action: Any, pod: Pod, old: Any, new: Any) -> str:

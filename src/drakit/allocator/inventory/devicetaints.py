@@ -27,6 +27,10 @@ class TaintOrigin(msgspec.Struct, frozen=True):
 
 def taints_of(inventory: Inventory, result: DeviceRequestAllocationResult) -> Iterator[TaintOrigin]:
     """The taints of an allocated device. One that is no longer published may still have taints from rules."""
+    known = inventory.pools.get((result.driver, result.pool))
+    # The common case is that nothing is tainted: then the device need not be looked up.
+    if not inventory.rules and (known is None or not known.has_taints):
+        return
     each, device, pool = _published(inventory, result)
     shape = pool.settings.shapes.of(result.driver, device)
     # By identity: a rule and a slice may have equal taints, and only one of them is the origin.
@@ -42,10 +46,6 @@ def repelling_taint(
     if not inventory.gates.enabled("DRADeviceTaints"):
         return None
     for result in results:
-        pool = inventory.pools.get((result.driver, result.pool))
-        # The common case is that nothing is tainted: then the device need not be looked up.
-        if not inventory.rules and (pool is None or not pool.has_taints):
-            continue
         taint = untolerated((origin.taint for origin in taints_of(inventory, result)), result.tolerations)
         if taint is not None:
             return result, taint

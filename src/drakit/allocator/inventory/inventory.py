@@ -283,6 +283,11 @@ class Inventory:
         """The states that were worked out already; a node that is missing has to be asked for by `state`."""
         return self._states.rows
 
+    @property
+    def changed_nodes(self) -> list[str]:
+        """The nodes whose state changed, in order; another list means that all may have changed."""
+        return self._states.forgotten
+
     def _forget(self, node: str) -> None:
         self._forget_state(node)
         views = self._views.rows.get(node)

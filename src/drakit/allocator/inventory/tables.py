@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+_MOST_FORGOTTEN = 10_000
 
 
 class Table(Generic[K, V]):
@@ -66,12 +67,16 @@ class SharedCache(Generic[K, V]):
 
     Invariant: forks that share `rows` would compute the same value for every key. So a row that one of them adds serves
     all. A fork that forgets a row copies the rows first, and the others keep theirs.
+
+    `forgotten` are the keys of rows that were forgotten, in order: who has read a part of it goes on from there.
+    Another list means that all may have been forgotten.
     """
 
-    __slots__ = ("_shared", "rows")
+    __slots__ = ("_shared", "forgotten", "rows")
 
     def __init__(self, rows: dict[K, V] | None = None, *, shared: bool = False) -> None:
         self.rows: dict[K, V] = {} if rows is None else rows
+        self.forgotten: list[K] = []
         self._shared = shared
 
     def fork(self) -> SharedCache[K, V]:
@@ -82,6 +87,9 @@ class SharedCache(Generic[K, V]):
         if self._shared:
             self.rows, self._shared = dict(self.rows), False
         self.rows.pop(key, None)
+        if len(self.forgotten) >= _MOST_FORGOTTEN:
+            self.forgotten = []
+        self.forgotten.append(key)
 
     def forget_all(self) -> None:
-        self.rows, self._shared = {}, False
+        self.rows, self._shared, self.forgotten = {}, False, []

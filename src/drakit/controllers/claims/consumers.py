@@ -44,6 +44,10 @@ class Consumers:
         if len(self._gone) > _MOST_GONE:
             del self._gone[next(iter(self._gone))]
 
+    def is_gone(self, uid: str) -> bool:
+        """Whether an informer has shown that the pod or group of that uid was deleted, as far as is remembered."""
+        return uid in self._gone
+
     async def pod(self, namespace: str, name: str, uid: str) -> Pod | None:
         """The pod of that uid; none when there is none."""
         if uid in self._gone:

@@ -176,9 +176,9 @@ class ClaimController:
             self.loop.queue.add_after(ClaimWorkItem(CLAIM, key), pause)
         for pod in self._pods.by("claim", tuple(key)):
             self._look_at_pod(pod)
-        # Somebody deleted the claim of a template: its owner gets another.
+        # Somebody deleted the claim of a template: its owner gets another, if it is there still.
         owner = claim.metadata.controller
-        if new is None and owner is not None:
+        if new is None and owner is not None and not self._consumers.is_gone(owner.uid):
             self._add(GROUP if owner.kind == "PodGroup" else POD, Key(key.namespace, owner.name))
 
     def _template_added(self, template: ResourceClaimTemplate) -> None:

@@ -46,7 +46,7 @@ class EvictionState:
             self.rules.subscribe(self._rule_changed)
             informers.of(CLASSES).subscribe(self._class_changed)
         self.claims.subscribe(self._claim_changed)
-        self.pods.enqueue(concerned)
+        self.pods.subscribe(self._pod_changed)
 
     def devices_of(self, pod: Pod) -> Iterator[DeviceRequestAllocationResult]:
         """What a pod has through its claims, those of its group and of extended resources included."""
@@ -96,7 +96,13 @@ class EvictionState:
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         claim = new if new is not None else old
         if claim is not None:
-            self._users_concerned(claim)
+            for pod in self.pods.by("claims", tuple(key_of(claim))):
+                self._pod_changed(None, pod)
+
+    def _pod_changed(self, _old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
+        """Most pods need not go: they are not queued."""
+        if new is not None and self.judge(new.view) is not None:
+            self._concerned(key_of(new))
 
     def _all_concerned(self) -> None:
         for claim in self.claims.cache:

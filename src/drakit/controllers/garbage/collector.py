@@ -137,7 +137,7 @@ class GarbageCollector:
     # Which changes concern whom
 
     def _changed(self, resource: Resource[Any], old: Any, new: Any) -> None:
-        if new is not None:
+        if new is not None and not _is_considered(old, metadata_of(new)):
             self._consider(OwnedObject(resource, key_of(new)), metadata_of(new))
         if old is None:
             return
@@ -161,6 +161,17 @@ class GarbageCollector:
     def _add_dependents(self, uid: str) -> None:
         for item, _ in self._graph.dependents(uid):
             self.loop.queue.add(item)
+
+
+def _is_considered(old: Any, now: ObjectMeta) -> bool:
+    """Whether an object that is not on its way out has the owners for which it was looked at before.
+
+    Their own end queues it, if they go later.
+    """
+    if old is None or now.deletion_timestamp is not None:
+        return False
+    before = metadata_of(old)
+    return before.uid == now.uid and before.owner_references == now.owner_references
 
 
 def is_deleting(metadata: ObjectMeta, finalizer: str) -> bool:

@@ -58,8 +58,18 @@ class NodeRemains:
         self.loop = context.loop(NAME, self.reconcile)
         self.loops = (self.loop,)
         self._nodes.subscribe(self._node_changed)
-        self._pods.enqueue(lambda key: self.loop.queue.add(NodeWorkItem(POD, key)))
+        self._pods.subscribe(self._pod_changed)
         self._slices.enqueue(lambda key: self.loop.queue.add(NodeWorkItem(SLICE, key)))
+
+    def _pod_changed(self, _old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
+        """Pods whose node is there and who may stay are none of our business; a node that goes queues its pods."""
+        if new is None or not new.view.spec.node_name:
+            return
+        if new.view.metadata.deletion_timestamp is not None or not self._has_node(new.view.spec.node_name):
+            self.loop.queue.add(NodeWorkItem(POD, key_of(new)))
+
+    def _has_node(self, name: str) -> bool:
+        return self._nodes.cache.named(name) is not None
 
     def _node_changed(self, old: Partial[Node] | None, new: Partial[Node] | None) -> None:
         node = new if new is not None else old

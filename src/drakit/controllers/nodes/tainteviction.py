@@ -11,7 +11,7 @@ from datetime import datetime
 from drakit.api import Node, Pod
 from drakit.api.objects.partial import Partial
 from drakit.base.taints import NO_EXECUTE
-from drakit.client import NODES, PODS, Key
+from drakit.client import NODES, PODS, Key, key_of
 from drakit.client.events import NORMAL
 from drakit.controllers.context import ControllerContext
 from drakit.controllers.disruption import mark_disrupted
@@ -33,8 +33,14 @@ class NodeTaintEviction:
         self._pods.add_index("node", by_node)
         self.loop = context.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
-        self._pods.enqueue(self.loop.queue.add)
+        self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
+
+    def _pod_changed(self, _old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
+        """Most nodes have no taints. One that gets some, or comes after its pods, queues them itself."""
+        node = self._nodes.cache.named(new.view.spec.node_name) if new is not None else None
+        if new is not None and node is not None and node.view.spec.taints:
+            self.loop.queue.add(key_of(new))
 
     def _node_changed(self, old: Partial[Node] | None, new: Partial[Node] | None) -> None:
         if new is None or (old is not None and old.view.spec.taints == new.view.spec.taints):

@@ -101,8 +101,8 @@ class PreemptionExtensions(Plugin, Protocol):
 
 @runtime_checkable
 class Score(Plugin, Protocol):
-    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
-        """A score from 0 to 100 for each node, higher is better, normalized over these nodes."""
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int] | int:
+        """A score from 0 to 100 for each node, higher is better, normalized over these nodes; or one for all."""
         ...
 
 

@@ -70,9 +70,9 @@ class TimedPlugin:
         began = self._clock.monotonic()
         return self._ended("PostFilter", await self._plugin.post_filter(state, pod, rejections), began)
 
-    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int] | int:
         began = self._clock.monotonic()
-        scores: Sequence[int] = self._plugin.score(state, pod, nodes)
+        scores: Sequence[int] | int = self._plugin.score(state, pod, nodes)
         self._tell("Score", Code.SUCCESS, began)
         return scores
 

@@ -30,11 +30,11 @@ class BalancedAllocation:
         self._resources = tuple(each.name for each in (args or NodeResourcesBalancedAllocationArgs()).resources)
         self._scores: RecentResults[Scores] = RecentResults()
 
-    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int] | int:
         """0 for every node if the pod requests none of the resources: it cannot change a balance."""
         footprint = footprint_of(pod)
         if not any(footprint.asked.get(name) for name in self._resources):
-            return [0] * len(nodes)
+            return 0
         wanted = tuple(
             (name, footprint.asked.get(name, 0))
             for name in self._resources

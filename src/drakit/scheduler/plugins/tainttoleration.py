@@ -34,9 +34,9 @@ class TaintToleration:
         )
         return results.rejections(nodes)
 
-    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int] | int:
         if self._nodes is not None and not self._nodes.tainted:
-            return [MOST] * len(nodes)
+            return MOST
         tolerations = tuple(each for each in pod.spec.tolerations if each.effect in ("", PREFER_NO_SCHEDULE))
         scores = self._scores.get(tolerations, lambda: Scores(lambda node: _disliked(node.node, tolerations)))
         return normalize(scores.of(nodes), reverse=True)

@@ -31,7 +31,8 @@ class PreEnqueueGate:
                 log.exception("PreEnqueue plugin %s failed for pod %s", plugin.name, _name(pod))
                 return PluginStatus.failed(error)
             if not status.ok:
-                log.log(V[4], "pod %s may not enter the queue: %s: %s", _name(pod), plugin.name, status.message)
+                if log.isEnabledFor(V[4]):
+                    log.log(V[4], "pod %s may not enter the queue: %s: %s", _name(pod), plugin.name, status.message)
                 return status.by(plugin.name)
         return SUCCESS
 

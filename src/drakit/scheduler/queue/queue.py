@@ -186,10 +186,9 @@ class SchedulingQueue:
         if len(self._parts.waiting):
             woken = self._woken(event, old, new)
             woken.pop(exclude or "", None)
-            why = event.label
             for queued, strategy in woken.values():
                 was = self._parts.withdraw(queued)
-                self._place(queued, strategy, why, was=was)
+                self._place(queued, strategy, event.label, was=was)
         # Recorded also when nobody waits: pods in flight look at it when they are put back.
         self._flights.record(event, old, new)
 

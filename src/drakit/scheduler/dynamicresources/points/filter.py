@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drakit.allocator import AllocationError, Allocator, NodeError, OutOfTime, SearchAnswer, Unsatisfiable
+from drakit.api.objects.claims import AllocationResult
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
 from drakit.scheduler.dynamicresources.points.preparation import NOT_AVAILABLE
 from drakit.scheduler.dynamicresources.state.context import PluginContext
-from drakit.scheduler.dynamicresources.state.needs import PodNeeds, UsableNodes, Variant
+from drakit.scheduler.dynamicresources.state.needs import ClaimNeed, PodNeeds, UsableNodes, Variant
 from drakit.scheduler.framework import NodeInfo, PluginStatus, Unfinished
 
 TIMED_OUT = PluginStatus.unresolvable("timed out trying to allocate devices")
@@ -26,23 +27,28 @@ def refuse_nodes(context: PluginContext, state: PodNeeds, nodes: Sequence[NodeIn
     """Nodes are looked at in groups: one for each variant of the claims to allocate."""
     refused: Refused = {}
     groups = state.extended.groups(state, nodes, refused) if state.extended else [(state.variant, nodes)]
+    more = bool(state.broken) or state.charge is not None or any(_allocation_of(each) for each in state.needs)
     for variant, alike in groups:
-        fitting = _allocatable(context, variant, alike, refused)
-        _refuse_unavailable(state, fitting, refused)
-        refuse_overcharged(state, variant, fitting, refused)
+        goes_on = _refuse_unallocatable(context, variant, alike, refused)
+        if goes_on and more:
+            fitting = [node for node in alike if node.name not in refused]
+            _refuse_unavailable(state, fitting, refused)
+            refuse_overcharged(state, variant, fitting, refused)
     return refused
 
 
-def _allocatable(
+def _refuse_unallocatable(
     context: PluginContext, variant: Variant, nodes: Sequence[NodeInfo], refused: Refused
-) -> Sequence[NodeInfo]:
-    """The nodes on which everything can be allocated that has to be."""
+) -> bool:
+    """Leave out nodes on which something cannot be allocated that has to be. False: the attempt is over."""
     allocator = variant.allocator
     if allocator is None:
-        return nodes
+        return True
+    suitable = context.suitable.of(allocator)
+    nodes_left = suitable.rest(nodes)
     beyond: set[int] = set()
-    for position, answer, plain in allocator.refused([node.name for node in nodes]):
-        name = nodes[position].name
+    for position, answer, plain in allocator.refused([node.name for node in nodes_left]):
+        name = nodes_left[position].name
         beyond.add(position)
         if plain:
             refused[name] = context.cannot_allocate
@@ -50,12 +56,15 @@ def _allocatable(
         why = refused[name] = _why(context, variant, allocator, name, answer)
         # An error ends the attempt: no other node needs a look.
         if not why.is_rejected:
-            return []
-    if not beyond:
-        return nodes
-    if len(beyond) == len(nodes):
+            return False
+    if beyond and len(beyond) == len(nodes):
         context.metrics.searched(answer.result.value, answer.steps)
-    return [node for position, node in enumerate(nodes) if position not in beyond]
+    suitable.add(node for position, node in enumerate(nodes_left) if position not in beyond)
+    return True
+
+
+def _allocation_of(need: ClaimNeed) -> AllocationResult | None:
+    return need.claim.status.allocation or need.allocation
 
 
 def _why(
@@ -92,7 +101,7 @@ def _refuse_unavailable(state: PodNeeds, nodes: Sequence[NodeInfo], refused: Ref
         state.unavailable |= state.broken.keys() if nodes else set()
         refused.update((node.name, next(iter(state.broken.values()))) for node in nodes)
     for position, need in enumerate(state.needs):
-        allocation = need.claim.status.allocation or need.allocation
+        allocation = _allocation_of(need)
         if allocation is None or allocation.node_selector is None:
             continue
         reach = UsableNodes(allocation.node_selector)

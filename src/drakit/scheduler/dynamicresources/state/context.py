@@ -21,6 +21,7 @@ from drakit.scheduler.dynamicresources.state.claims import Claims
 from drakit.scheduler.dynamicresources.state.departures import Departures
 from drakit.scheduler.dynamicresources.state.devices import follow_devices
 from drakit.scheduler.dynamicresources.state.holds import Holds
+from drakit.scheduler.dynamicresources.state.suitable import SuitableNodesByPlan
 from drakit.scheduler.framework import Code, Handle, PluginStatus
 from drakit.scheduler.metrics.devices import DeviceMetrics
 
@@ -55,6 +56,7 @@ class PluginContext:
         self.binding_conditions = gates.enabled("DRADeviceBindingConditions") and gates.enabled(
             "DRAResourceClaimDeviceStatus"
         )
+        self.suitable = SuitableNodesByPlan()
         self.given_back: dict[str, None] = {}
         """Pods, the latest last, that gave devices back which no claim ever had: no event tells of these."""
         self.metrics = handle.shared(f"metrics of {NAME}", lambda: DeviceMetrics(handle.registry))
