@@ -113,7 +113,7 @@ def _told(errors: Errors) -> tuple[FieldError, ...]:
 
 def _as_often(errors: tuple[FieldError, ...], new: Object, old: Object, *, wholly: bool) -> tuple[FieldError, ...]:
     """The errors of an update, with those of its metadata first and as often as Kubernetes tells them."""
-    if not any(str(error.path).startswith("metadata") for error in errors):
+    if not errors or not any(str(error.path).startswith("metadata") for error in errors):
         return errors
     told = _told(told_of_metadata(_metadata(new), _metadata(old), wholly=wholly))
     return (*told, *(error for error in errors if error not in told))

@@ -109,7 +109,8 @@ async def _check_binding(authorizer: Authorizer, asked: Attributes) -> list[Fiel
 async def _check_devices(
     authorizer: Authorizer, asked: Attributes, status: Mapping[str, Any], before: Mapping[str, Any]
 ) -> list[FieldError]:
-    drivers = changed_drivers(status.get("devices") or (), before.get("devices") or ())
+    devices, devices_before = status.get("devices") or (), before.get("devices") or ()
+    drivers = changed_drivers(devices, devices_before) if devices or devices_before else ()
     if not drivers:
         return []
     # A driver on the node of the allocation needs the weaker right, any other one the stronger.

@@ -64,6 +64,8 @@ class Protocol(HttpToolsProtocol):
     It also buffers for ever what a client does not read.
     """
 
+    _in_head = False
+    """Whether a request has begun, or may begin, and its head has not come whole."""
     _waiting: asyncio.TimerHandle | None = None
     """Fires when the head of a request takes too long."""
     _stalling: asyncio.TimerHandle | None = None
@@ -108,6 +110,7 @@ class Protocol(HttpToolsProtocol):
         if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
             self.app_state[CERTIFICATE] = certificate
         self._begin_head()
+        self._await_head()
 
     def data_received(self, data: bytes) -> None:
         self._held.append(data)
@@ -171,12 +174,13 @@ class Protocol(HttpToolsProtocol):
         return min(at + _STEP, len(data)) if end < 0 else end + len(_END_OF_HEAD)
 
     def _parse(self, data: bytes) -> None:
-        if self._waiting is not None:
+        if self._in_head:
             self._head += len(data)
         elif self._chunked:
             self._framing += len(data)
         super().data_received(data)
-        if self._waiting is not None and self.headers is not None:
+        if self._in_head and self.headers is not None:
+            self._await_head()
             self._check_head()
         elif self._framing > BODY_FRAMING:
             self._hang_up()
@@ -408,11 +412,17 @@ class Protocol(HttpToolsProtocol):
             self._stalling = None
 
     def _begin_head(self) -> None:
-        if self._waiting is None:
+        if not self._in_head:
+            self._in_head = True
             self._head = 0
+
+    def _await_head(self) -> None:
+        """Start the clock. Mostly a head comes in one piece, and needs none."""
+        if self._waiting is None:
             self._waiting = self.loop.call_later(HEADER_SECONDS, self._hang_up)
 
     def _end_head(self) -> None:
+        self._in_head = False
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None

@@ -47,7 +47,7 @@ def check_event_update(new: Partial[Any], old: Partial[Any]) -> Iterator[FieldEr
     """What an update by events.k8s.io may not change: all but the series."""
     now, before = new.document, old.document
     if now.get("series") is not None and now["series"] != before.get("series"):
-        yield from _check_series(now.get("series"))
+        yield from _check_series(now["series"])
     for name, shown in (
         *((each, each) for each in _STAYS),
         ("reportingComponent", "reportingController"),

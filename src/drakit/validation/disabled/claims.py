@@ -53,6 +53,8 @@ def drop_template_fields(
 
 def drop_deallocated_devices(new: ResourceClaim, old: ResourceClaim) -> ResourceClaim:
     """Reports about devices that this change takes from the claim go with them."""
+    if not new.status.devices:
+        return new
     gone = _devices(old.status) - _devices(new.status)
     kept = tuple(device for device in new.status.devices if _key(device) not in gone)
     return new if kept == new.status.devices else replace(new, status=replace(new.status, devices=kept))

@@ -35,7 +35,7 @@ IMMUTABLE = "field is immutable"
 ANNOTATIONS_SIZE = 256 * 1024
 _LONGEST_LETTER = 4  # bytes of UTF-8
 _SHORT = 512
-"""Longer keys are not remembered: they are no good anyway."""
+"""Longer keys and managers are not remembered: they are no good anyway."""
 MANAGER_LENGTH = 128
 SUBRESOURCE_LENGTH = 256
 _STANDARD_FINALIZERS = ("kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
@@ -229,7 +229,8 @@ def _check_content(meta: ObjectMeta) -> Iterator[FieldError]:
         yield from _check_owners(meta.owner_references, _OWNERS)
     for index, entry in enumerate(meta.managed_fields):
         # Mostly they are good: then no path is built.
-        if not _is_plain(entry):
+        short = len(entry.manager) + len(entry.subresource) < _SHORT
+        if not short or not _is_plain(entry.operation, entry.fields_type, entry.manager, entry.subresource):
             yield from _check_manager(entry, index)
 
 
@@ -307,16 +308,17 @@ def _check_manager(entry: ManagedFieldsEntry, index: int) -> Iterator[FieldError
         yield too_long(path / "subresource", SUBRESOURCE_LENGTH)
 
 
-def _is_plain(entry: ManagedFieldsEntry) -> bool:
-    """Whether an entry is plainly valid."""
+@lru_cache(maxsize=4096)
+def _is_plain(operation: str, fields_type: str, manager: str, subresource: str) -> bool:
+    """Whether an entry is plainly valid. Objects have those of the same few managers."""
     return (
-        entry.operation in ("Apply", "Update")
-        and entry.fields_type in ("", "FieldsV1")
-        and entry.manager.isascii()
-        and entry.manager.isprintable()
-        and len(entry.manager) <= MANAGER_LENGTH
-        and entry.subresource.isascii()
-        and len(entry.subresource) <= SUBRESOURCE_LENGTH
+        operation in ("Apply", "Update")
+        and fields_type in ("", "FieldsV1")
+        and manager.isascii()
+        and manager.isprintable()
+        and len(manager) <= MANAGER_LENGTH
+        and subresource.isascii()
+        and len(subresource) <= SUBRESOURCE_LENGTH
     )
 
 

@@ -23,6 +23,15 @@ from drakit.validation.fields.sequences import each
 _BAD_OPERATOR = "not a valid selector operator"
 
 
+def names_one_node(selector: NodeSelector) -> bool:
+    """Whether a selector asks for one node by its name, as allocations mostly do. Such a one breaks no rule."""
+    terms = selector.node_selector_terms
+    if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields) != 1:
+        return False
+    wanted = terms[0].match_fields[0]
+    return (wanted.key, wanted.operator, len(wanted.values)) == (NAME_FIELD, IN, 1) and is_subdomain(wanted.values[0])
+
+
 def check_node_selector(selector: NodeSelector, path: Path) -> Iterator[FieldError]:
     terms = path / "nodeSelectorTerms"
     if not selector.node_selector_terms:

@@ -35,7 +35,7 @@ from drakit.validation.fields.names import (
     is_label,
     is_subdomain,
 )
-from drakit.validation.fields.nodeselectors import check_node_selector
+from drakit.validation.fields.nodeselectors import check_node_selector, names_one_node
 from drakit.validation.fields.sequences import each, each_once
 from drakit.validation.resource.bindingconditions import check_binding_conditions
 from drakit.validation.resource.claims import (
@@ -69,14 +69,9 @@ def check_claim_status_update(new: ResourceClaim, old: ResourceClaim, ctx: Conte
     if ctx.admin_namespace is False:
         yield from _check_admin(new.status.allocation, old.status.allocation)
     yield from check_metadata_update(new.metadata, old.metadata)
-    if new.status.reserved_for:
-        yield from each_once(
-            new.status.reserved_for,
-            _RESERVED,
-            _check_consumer,
-            lambda consumer: consumer.uid,
-            limit=RESERVATIONS,
-        )
+    reserved = new.status.reserved_for
+    if len(reserved) > 1 or not all(map(_is_complete, reserved)):
+        yield from each_once(reserved, _RESERVED, _check_consumer, lambda consumer: consumer.uid, limit=RESERVATIONS)
     if new.status.devices:
         yield from _check_reports(new.status, old.status, _REPORTS)
     if new.status.reserved_for:
@@ -98,9 +93,11 @@ def _first_admin(allocation: AllocationResult | None) -> int | None:
     return next((index for index, result in enumerate(results) if result.admin_access), None)
 
 
+def _is_complete(consumer: ResourceClaimConsumerReference) -> bool:
+    return bool(consumer.resource and consumer.name and consumer.uid)
+
+
 def _check_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> Iterator[FieldError]:
-    if consumer.resource and consumer.name and consumer.uid:
-        return
     for name, value in (("resource", consumer.resource), ("name", consumer.name), ("uid", consumer.uid)):
         if not value:
             yield required(path / name)
@@ -124,9 +121,28 @@ def _check_transition(new: ResourceClaim, old: ResourceClaimStatus, ctx: Context
     if old.allocation is not None:
         yield from immutable(allocation, old.allocation, path, ctx.empty_lists)
         return
-    yield from _check_given(allocation.devices, path / "devices", request_names(new.spec.devices), ctx)
-    if allocation.node_selector is not None:
+    known = request_names(new.spec.devices)
+    if not _is_plain(allocation.devices, known):
+        yield from _check_given(allocation.devices, path / "devices", known, ctx)
+    if allocation.node_selector is not None and not names_one_node(allocation.node_selector):
         yield from check_node_selector(allocation.node_selector, path / "nodeSelector")
+
+
+def _is_plain(given: DeviceAllocationResult, known: RequestNames) -> bool:
+    """Whether there are only devices, and nothing of them can break a rule but names, which are good.
+
+    Mostly it is so. Then no path is built, which takes longer than the rules.
+    """
+    if given.config or len(given.results) > RESULTS:
+        return False
+    for result in given.results:
+        if result.binding_conditions or result.binding_failure_conditions or result.share_id is not None:
+            return False
+        if result.request not in known or not is_driver(result.driver):
+            return False
+        if not is_subdomain(result.pool) or not is_label(result.device):
+            return False
+    return True
 
 
 def _check_given(given: DeviceAllocationResult, path: Path, known: RequestNames, ctx: Context) -> Iterator[FieldError]:
@@ -142,24 +158,17 @@ def _check_given(given: DeviceAllocationResult, path: Path, known: RequestNames,
         yield from check_configuration(config.opaque, where)
 
     yield from each(given.results, path / "results", check_result, limit=RESULTS)
-    if given.config:
-        yield from each(given.config, path / "config", check_config, limit=CONFIGURATIONS)
+    yield from each(given.config, path / "config", check_config, limit=CONFIGURATIONS)
 
 
 def _check_result(
     result: DeviceRequestAllocationResult, path: Path, known: RequestNames, ctx: Context
 ) -> Iterator[FieldError]:
-    # Mostly the names are good: then no path is built, which takes longer than the rules.
-    if result.request not in known:
-        yield from check_reference(result.request, path / "request", known)
-    if not is_driver(result.driver):
-        yield from check_driver(result.driver, path / "driver")
-    if not is_subdomain(result.pool):
-        yield from check_pool(result.pool, path / "pool")
-    if not is_label(result.device):
-        yield from check_label(result.device, path / "device")
-    if result.binding_conditions or result.binding_failure_conditions:
-        yield from check_binding_conditions(result.binding_conditions, result.binding_failure_conditions, path, ctx)
+    yield from check_reference(result.request, path / "request", known)
+    yield from check_driver(result.driver, path / "driver")
+    yield from check_pool(result.pool, path / "pool")
+    yield from check_label(result.device, path / "device")
+    yield from check_binding_conditions(result.binding_conditions, result.binding_failure_conditions, path, ctx)
     if result.share_id is not None:
         yield from check_share(result.share_id, path / "shareID")
 

@@ -18,23 +18,24 @@ T = TypeVar("T")
 
 
 class Presence:
-    """Whether there are objects of a kind, in any namespace. Invariant: at revision `_absent_at` there were none."""
+    """Whether there are objects of a kind. Invariant: at revision `_absent_at` there were none in any namespace."""
 
     def __init__(self, objects: ObjectStore, kind: Kind) -> None:
         self._store = objects.store
+        self._kind = kind
         self._prefix = prefix_of(kind)
         self._absent_at = -1
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is certainly none: nothing was written since the last count."""
-        return self._absent_at == self._store.last_write_revision(self._prefix)
+        """Whether there is certainly none: nothing was written since the last count. A shared store must be asked."""
+        return self._absent_at == self._store.last_write_revision(self._prefix) and not self._store.shared
 
-    async def count(self) -> int:
+    async def is_in(self, namespace: str) -> bool:
+        """Whether there is one in a namespace. Counting keys is one look-up: most have none."""
         written = self._store.last_write_revision(self._prefix)
-        found = await self._store.count(self._prefix)
-        self._absent_at = -1 if found else written
-        return found
+        self._absent_at = -1 if await self._store.count(self._prefix) else written
+        return bool(await self._store.count(prefix_of(self._kind, namespace)))
 
 
 class Catalogue(Generic[T]):

@@ -7,7 +7,6 @@ Out: pods with defaults; refusals that name every amount that is out of range.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from drakit.api import Pod, from_plain
@@ -16,9 +15,9 @@ from drakit.api.objects.plain import Plain
 from drakit.api.objects.policy import LimitRange, LimitRangeItem
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, UPDATE, AdmissionPlugin, ObjectChange
-from drakit.apiserver.admission.criteria.catalogues import Catalogue
+from drakit.apiserver.admission.criteria.catalogues import Presence
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
 from drakit.base.quantity import Quantity
 
 _RANGE = known_kind("v1", "LimitRange")
@@ -32,7 +31,8 @@ class LimitRanger(AdmissionPlugin):
     name = "LimitRanger"
 
     def __init__(self, objects: ObjectStore) -> None:
-        self._ranges = Catalogue(objects, _RANGE, partial(from_plain, LimitRange))
+        self._objects = objects
+        self._presence = Presence(objects, _RANGE)
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         if kind is _POD:
@@ -40,22 +40,25 @@ class LimitRanger(AdmissionPlugin):
         return kind is _CLAIM and not subresource and operation in (CREATE, UPDATE)
 
     def passes_over(self, change: ObjectChange) -> bool:  # noqa: ARG002
-        return self._ranges.is_empty
+        return self._presence.is_empty
 
     async def admit(self, change: ObjectChange) -> None:
         if change.kind is _POD and change.operation == CREATE:
-            for found in await self._of(change.namespace):
+            for found in await self._ranges(change.namespace):
                 _complete(change, found)
 
     async def validate(self, change: ObjectChange) -> None:
-        for found in await self._of(change.namespace):
+        for found in await self._ranges(change.namespace):
             wrong = [text for item in found.spec.limits for text in _broken(change, item)]
             if wrong:
                 told = wrong[0] if len(wrong) == 1 else "[" + ", ".join(dict.fromkeys(wrong)) + "]"
                 raise change.forbid(told)
 
-    async def _of(self, namespace: str) -> list[LimitRange]:
-        return [each for each in await self._ranges.all() if each.metadata.namespace == namespace]
+    async def _ranges(self, namespace: str) -> list[LimitRange]:
+        if not await self._presence.is_in(namespace):
+            return []
+        page = await self._objects.store.list(prefix_of(_RANGE, namespace))
+        return [from_plain(LimitRange, self._objects.from_record(_RANGE, each).document) for each in page.records]
 
 
 def _complete(change: ObjectChange, found: LimitRange) -> None:

@@ -60,8 +60,7 @@ class ResourceQuotas(AdmissionPlugin):
         return self._presence.is_empty or not _handles(change)
 
     async def validate(self, change: ObjectChange) -> None:
-        # Counting keys is one look-up: most namespaces have no quota.
-        if not await self._presence.count() or not await self._objects.store.count(prefix_of(_QUOTA, change.namespace)):
+        if not await self._presence.is_in(change.namespace):
             return
         # Weak values: the lock of a namespace lives as long as somebody holds or awaits it.
         turn = self._turns.get(change.namespace)
