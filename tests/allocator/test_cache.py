@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from drakit.allocator import Allocator, Inventory, SearchResult
 from tests.builders.objects import (
     ALL_ON,
+    GPU,
     claim_of,
     class_of,
     device,
@@ -175,3 +176,16 @@ def test_what_a_fork_changes_is_not_seen_by_its_origin_nor_the_other_way_round()
     inventory.put_claim(held("c", "d0", pool="p-node-b"))
     assert list(Allocator(fork, asked, snapshot=False).suitable(NODES)) == ["node-b", "node-c"]
     assert list(Allocator(inventory, asked, snapshot=False).suitable(NODES)) == ["node-a", "node-c"]
+
+
+def test_pools_that_differ_in_attribute_values_alone_are_read_once() -> None:
+    inventory = Inventory(ALL_ON)
+    inventory.put_class(class_of())
+    for number in range(3):
+        devices = [device(each, attributes={f"{GPU}/card": number}) for each in ("one", "two")]
+        inventory.put_slice(slice_of(*devices, name=f"wide-{number}", pool=f"wide-{number}", allNodes=True))
+    together = claim_of(exactly(count=2), constraints=[{"matchAttribute": f"{GPU}/card"}])
+    allocator = Allocator(inventory, [together], snapshot=False)
+    pools = allocator._cache.layout(inventory.views(NODES[0])).pools
+    assert len({pool.kind for pool in pools}) == 1
+    assert [pool.rows[0][0] for pool in pools] == [frozenset({("int", number)}) for number in range(3)]

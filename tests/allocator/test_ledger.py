@@ -29,6 +29,14 @@ def test_an_update_replaces_what_a_claim_holds() -> None:
     assert ledger.use(POOL).dedicated == {"two"}
 
 
+def test_a_claim_that_is_told_of_again_changes_nothing() -> None:
+    told = held("a", "one")
+    ledger = Ledger([told])
+    assert not ledger.put(told)
+    assert not ledger.put(held("a", "one"))
+    assert list(ledger.put(held("a", "two"))) == [POOL]
+
+
 def test_two_claims_on_one_device_both_have_to_go() -> None:
     ledger = Ledger([held("a", "one"), held("b", "one")])
     ledger.remove("uid-a")

@@ -36,6 +36,7 @@ from drakit.api import (
 FROM_CLASS = "FromClass"
 FROM_CLAIM = "FromClaim"
 _NAME_FIELD = "metadata.name"
+_MAX_KINDS = 1_000
 
 
 class Site(NamedTuple):
@@ -120,6 +121,9 @@ def _consumed(plan: Plan, wanted: Alternative, found: Site) -> Mapping[str, Quan
     key = (wanted.index, found.resources)
     consumed = plan.consumed.get(key)
     if consumed is None:
+        # Kinds of devices that are gone would stay.
+        if len(plan.consumed) >= _MAX_KINDS:
+            plan.consumed.clear()
         consumed = consumption(wanted.capacity, found.device.capacity, driver=found.view.key[0]) or {}
         plan.consumed[key] = consumed
     return consumed
