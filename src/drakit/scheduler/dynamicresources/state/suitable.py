@@ -45,8 +45,9 @@ class SuitableNodes:
 
     def rest(self, nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
         """The nodes of which it is not known."""
-        # By the objects alone, of which nothing is read. To look up an answer by the name of each node took four reads
-        # of memory that everybody else had used since: with 500 nodes, an attempt took 0.5 to 0.7 instead of 0.3 ms.
+        # By the objects alone, of which nothing is read. To look up an answer by the name of each node reads memory
+        # that nobody has touched for long: with 500 nodes, an attempt takes 0.74 instead of 0.47 ms (p50, three runs
+        # in turn).
         known = self._known
         return [node for node in nodes if node not in known] if known else nodes
 
