@@ -13,7 +13,9 @@ from drakit.api.codec import specs
 from drakit.api.exchange import Request
 from drakit.api.objects.plain import encode_hook
 from drakit.apiserver import Server, Settings, build_server
-from drakit.client import CLAIMS, PODS, SERVICE_ACCOUNTS, Client, InProcess
+from drakit.base.clock import FakeClock
+from drakit.base.gates import FeatureGates
+from drakit.client import CLAIMS, PODS, SERVICE_ACCOUNTS, TAINT_RULES, Client, InProcess
 from drakit.store import MemoryStore, RecordPage
 from tests.apiserver.calls import on_loop
 from tests.builders.documents import claim_document, pod_document, request_of
@@ -169,3 +171,21 @@ async def test_claims_that_differ_in_one_number_have_specs_of_their_own() -> Non
 def store_value(page: RecordPage) -> Plain:
     value: Plain = msgspec.json.decode(page.records[0].value)
     return value
+
+
+@on_loop
+async def test_equal_taint_rules_begin_each_at_its_own_time() -> None:
+    clock = FakeClock()
+    spec = {
+        "deviceSelector": {"driver": "equal-rules.example.com"},
+        "taint": {"key": "maintenance", "effect": "NoExecute"},
+    }
+    async with MemoryStore() as store:
+        server = await build_server(store, clock=clock, settings=Settings(gates=FeatureGates.all_on()))
+        client, begun = Client(InProcess(server)), []
+        for name in ("first", "second"):
+            rule = {"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": name}}
+            await client.create({**rule, "spec": spec})
+            begun.append((await client.get(TAINT_RULES, name)).spec.taint.time_added)
+            clock.advance(60)
+        assert begun == ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"]

@@ -168,6 +168,8 @@ _RULES: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
     ResourcePoolStatusRequest: _pool_status,
     PodGroup: _pod_group,
 }
+TIMED = frozenset((ResourceSlice, DeviceTaintRule))
+"""Kinds whose defaults contain the time: of equal specs each becomes another one."""
 _WITH_SPEC_DEFAULTS: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
     **_RULES,
     ResourceClaim: lambda claim, _now: _claim_status(claim),

@@ -36,7 +36,7 @@ from drakit.api.registry import Kind, find_kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.api.text.problems import Malformed
 from drakit.api.versions.coredefaults import default_document
-from drakit.api.versions.defaults import set_defaults
+from drakit.api.versions.defaults import TIMED, set_defaults
 from drakit.api.versions.neighbourdefaults import LABELLED_BY_TEMPLATE
 from drakit.apiserver.failures import ApiError, bad_request, too_large, too_many_elements, unknown_body_format
 from drakit.apiserver.kinds.events import CORE, GROUP_VERSION, to_core
@@ -231,7 +231,8 @@ def incoming(
     document = _named(kind, version, plain)
     # Only for new objects: an update shares its spec with the stored object anyway.
     # Only what comes from this process: sharing costs a spec that never comes again 7 µs.
-    text = _sent_spec(document) if sent is not None and not known and version == kind.internal else b""
+    shareable = sent is not None and not known and version == kind.internal and kind.model not in TIMED
+    text = _sent_spec(document) if shareable else b""
     if text and (spec := SPECS.find(kind, text)) is not None:
         known = {"spec": spec}
         document = {**document, **known}
