@@ -24,6 +24,18 @@ class Nodes(list[NodeInfo]):
     def affine(self) -> dict[str, int]:
         return {}
 
+    @property
+    def tainted(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def cordoned(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def advertised(self) -> tuple[str, ...]:
+        return ()
+
     def all(self) -> list[NodeInfo]:
         return list(self)
 

@@ -41,8 +41,8 @@ def test_a_node_is_known_until_its_devices_or_it_itself_change() -> None:
 
 def test_where_all_nodes_change_with_every_pod_nothing_is_kept(known: SuitableNodes) -> None:
     node = info("a")
-    for changed in ([], []):
-        known.follow(list[str](changed))
+    for _ in range(2):
+        known.follow(list[str]())
         known.add([node])
         assert known.rest([node]) == [node]
 
