@@ -7,10 +7,10 @@ Out: an error per broken rule, in the words that Kubernetes has for that kind of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, required, too_long
+from drakit.base.memo import remember_short
 
 DRIVER_LENGTH = 63
 POOL_LENGTH = 253
@@ -89,7 +89,7 @@ def check_identifier(name: str, path: Path) -> Iterator[FieldError]:
     yield from _all(names.check_c_identifier(name), name, path)
 
 
-@lru_cache(maxsize=16384)
+@remember_short(16384)
 def is_qualified(name: str) -> bool:
     """Whether an attribute or capacity has a good name. Slices repeat theirs from device to device."""
     return not any(True for _ in check_qualified(name, Path()))
@@ -119,11 +119,11 @@ def check_share(uid: str, path: Path) -> Iterator[FieldError]:
     return _all(names.check_uid(uid), uid, path)
 
 
-@lru_cache(maxsize=16384)
+@remember_short(16384)
 def _label_messages(name: str) -> tuple[str, ...]:
     return tuple(names.check_dns_label(name))
 
 
-@lru_cache(maxsize=16384)
+@remember_short(16384)
 def _subdomain_messages(name: str) -> tuple[str, ...]:
     return tuple(names.check_dns_subdomain(name))
