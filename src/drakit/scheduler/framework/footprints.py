@@ -49,17 +49,20 @@ _KNOWN: dict[Hashable, Footprint] = {}
 
 
 class _Latest:
-    """The pod that was asked about last: plugins ask one after the other about the pod of an attempt."""
+    """The pod that was asked about last: plugins ask one after the other about the pod of an attempt.
 
-    pod: Pod | None = None
-    footprint: Footprint
+    Invariant: a pod and its own footprint are set together. Several schedulers may run in threads of one process.
+    """
+
+    found: tuple[Pod | None, Footprint | None] = (None, None)
 
 
 def footprint_of(pod: Pod) -> Footprint:
-    if pod is not _Latest.pod:
-        _Latest.footprint = _look_up(pod)
-        _Latest.pod = pod
-    return _Latest.footprint
+    latest, footprint = _Latest.found
+    if latest is not pod or footprint is None:
+        footprint = _look_up(pod)
+        _Latest.found = (pod, footprint)
+    return footprint
 
 
 def _look_up(pod: Pod) -> Footprint:
