@@ -160,6 +160,7 @@ async def test_killed_at_every_step_of_publishing_the_slices_become_whole() -> N
                 assert await ending == KILLED
                 await found.start(devices=300)
                 await whole
+                await found.node.until(found.is_ready)  # the slices may have been whole before it came
                 await found.stop()
             else:
                 with suppress(ProcessLookupError):
