@@ -7,7 +7,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from unittest.mock import MagicMock, patch
 
@@ -15,6 +15,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from drakit.api.exchange import Request, Response
 from drakit.apiserver.auth.certificates import Authority
 from drakit.apiserver.http import listener as listening
 from drakit.apiserver.http import protocol as protocols
@@ -189,3 +190,31 @@ def test_connections_do_not_hold_back_the_end_of_an_answer() -> None:
         accepted, _ = bound.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+class _NeverAnswers:
+    """A server whose requests go on until they are given up."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def handle(self, _request: Request) -> Response:
+        self.asked.set()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody gives the answer")
+
+
+@on_loop
+async def test_a_server_that_is_told_twice_to_stop_leaves_no_connection_open() -> None:
+    server, bound = _NeverAnswers(), bind("127.0.0.1", 0)
+    listener = Listener(server, bound)
+    served = asyncio.create_task(listener.serve())
+    reader, writer = await asyncio.open_connection(*bound.getsockname()[:2])
+    writer.write(b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    await server.asked.wait()
+    listener.stop()
+    listener.stop()
+    await served
+    with suppress(ConnectionError):
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+    writer.close()

@@ -147,6 +147,10 @@ class _Uvicorn(uvicorn.Server):
             bound.close()
         self._application.drain()
         await super().shutdown(sockets)
+        # Told a second time to stop, uvicorn leaves connections open behind it.
+        for left in list(self.server_state.connections):
+            left.transport.abort()
+        await asyncio.sleep(0)  # sockets are closed on the loop's next turn
 
 
 class Listener:
