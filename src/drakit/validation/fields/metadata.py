@@ -35,7 +35,7 @@ IMMUTABLE = "field is immutable"
 ANNOTATIONS_SIZE = 256 * 1024
 _LONGEST_LETTER = 4  # bytes of UTF-8
 _SHORT = 512
-"""Longer keys and managers are not remembered: they are no good anyway."""
+"""Longer keys, and entries of managedFields with longer texts, are not remembered: they are mostly no good."""
 MANAGER_LENGTH = 128
 SUBRESOURCE_LENGTH = 256
 _STANDARD_FINALIZERS = ("kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
@@ -229,8 +229,8 @@ def _check_content(meta: ObjectMeta) -> Iterator[FieldError]:
         yield from _check_owners(meta.owner_references, _OWNERS)
     for index, entry in enumerate(meta.managed_fields):
         # Mostly they are good: then no path is built.
-        short = len(entry.manager) + len(entry.subresource) < _SHORT
-        if not short or not _is_plain(entry.operation, entry.fields_type, entry.manager, entry.subresource):
+        texts = (entry.operation, entry.fields_type, entry.manager, entry.subresource)
+        if sum(map(len, texts)) >= _SHORT or not _is_plain(*texts):
             yield from _check_manager(entry, index)
 
 
